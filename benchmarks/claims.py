@@ -24,7 +24,15 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
-from benchmarks import generation, robustness, small_tables, word2vec
+from benchmarks import (
+    generation,
+    gru_conventions,
+    recall_distance,
+    recurrence_speed,
+    robustness,
+    small_tables,
+    word2vec,
+)
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -127,6 +135,18 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "language-models": (
             "Bits per character of held-out Python documentation after `neuropil train NAME`.",
             language_models,
+        ),
+        "gru-conventions": (
+            "Bits per character of the validation part of Python's documentation after `neuropil train gru "
+            f"--hidden-size {gru_conventions.HIDDEN_SIZE} --updates {gru_conventions.UPDATES} --gate GATE --reset "
+            f"RESET`, means over {len(gru_conventions.SEEDS)} seeds.",
+            lambda: table(gru_conventions.HEADER, gru_conventions.rows()),
+        ),
+        "mingru-speed": (recurrence_speed.ABOUT, lambda: table(recurrence_speed.HEADER, recurrence_speed.rows())),
+        "recall-distance": (
+            "The longest distance in steps that each network solves after `neuropil train recall_distance`, with about "
+            f"{recall_distance.PARAMETERS:,} parameters; {recall_distance.LONGEST} is the longest that is tried.",
+            lambda: table(recall_distance.HEADER, recall_distance.rows(trained)),
         ),
         "captioner": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
         "tracker": (

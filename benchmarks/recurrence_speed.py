@@ -1,8 +1,13 @@
-"""Recurrent layers beside PyTorch's own: a training step of LSTM and GRU, and minGRU's scan beside `nn.GRU` at growing
-lengths. Goals: at least as fast as `nn.LSTM` and `nn.GRU` in a plain loop; minGRU at least three times as fast as
-`nn.GRU` at 2,048 steps."""
+"""Recurrent layers beside PyTorch's own: a training step of LSTM and GRU, and minGRU's scan in both of its forms beside
+`nn.GRU` at growing lengths. Goals: at least as fast as `nn.LSTM` and `nn.GRU` in a plain loop; minGRU at least three
+times as fast as `nn.GRU` at 2,048 steps.
 
+python -m benchmarks.recurrence_speed
+"""
+
+import statistics
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +16,22 @@ from torch.nn import functional as F
 from benchmarks.timing import alternate, ratio
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
+from neuropil.parts.scan import Form, choose_form, depth, scan
 from neuropil.training.precision import prepare_bfloat16
 
 TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
-LENGTHS = (128, 512, 2_048, 8_192)
+LENGTHS, LENGTH_ROUNDS = (128, 512, 2_048, 8_192, 16_384), 5
 THEIRS: dict[CellName, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 NUMBERS = 2**22
 """Of one tensor at every length: a longer sequence has fewer rows."""
+STEPS, DOUBLING = "one after the other", "by doubling"
+FORMS: dict[str, Form] = {STEPS: "steps", DOUBLING: "doubling"}
+HEADER = ("steps", "rows", "nn.GRU", *(f"minGRU {name}" for name in FORMS), "depth", "default", "nn.GRU / minGRU")
+ABOUT = (
+    f"Milliseconds of a forward and a backward pass of {WIDTH} units over {NUMBERS // 2**20} million numbers, medians "
+    f"of {LENGTH_ROUNDS} rounds that take turns (`python -m benchmarks.recurrence_speed`). Depth is the number of "
+    "operations of the scan that wait for one another in each form; the ratio is that of the default form."
+)
 
 
 class PlainModel(nn.Module):
@@ -41,13 +55,24 @@ def main() -> None:
                 f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: "
                 f"{compared(name, theirs, dtype)}"
             )
-    crossover: int | None = None
-    for time in LENGTHS:
-        seconds = alternate(forward_and_backward(time), ROUNDS)
-        print(f"{time:,} steps, nn.GRU / minGRU: {ratio(seconds['nn.GRU'], seconds['minGRU'])}")
-        if crossover is None and min(seconds["minGRU"]) < min(seconds["nn.GRU"]):
-            crossover = time
-    print(f"minGRU is faster from {crossover:,} steps on" if crossover else "minGRU is never faster")
+    for cells in (HEADER, *rows()):
+        print("\t".join(cells))
+
+
+def rows() -> list[list[str]]:
+    """minGRU beside `nn.GRU` at each length."""
+    return [row(time) for time in LENGTHS]
+
+
+def row(time: int) -> list[str]:
+    batch = max(1, NUMBERS // (time * WIDTH))
+    seconds = alternate(forward_and_backward(batch, time), LENGTH_ROUNDS)
+    chosen = choose_form(batch * WIDTH, torch.device("cpu"))
+    default = next(name for name, form in FORMS.items() if form == chosen)
+    depths = " or ".join(f"{depth(time, form):,}" for form in FORMS.values())
+    milliseconds = [f"{1e3 * statistics.median(each):.0f}" for each in seconds.values()]
+    gain = statistics.median(a / b for a, b in zip(seconds["nn.GRU"], seconds[default], strict=True))
+    return [f"{time:,}", f"{batch}", *milliseconds, depths, default, f"{gain:.1f}"]
 
 
 def compared(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype) -> str:
@@ -84,11 +109,20 @@ def training_steps(
     return {"neuropil": steps(RecurrentNetwork(config)), "nn": steps(PlainModel(theirs))}
 
 
-def forward_and_backward(time: int) -> dict[str, Callable[[], None]]:
-    batch = max(1, NUMBERS // (time * WIDTH))
+def forward_and_backward(batch: int, time: int) -> dict[str, Callable[[], None]]:
     x, weight = torch.randn(batch, time, WIDTH, requires_grad=True), torch.randn(WIDTH)
     ours, theirs = MinGRU(MinGRUConfig(input_size=WIDTH, hidden_size=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+    def scanned(form: Form) -> None:
+        """As `ours(x).outputs` does in its default form."""
+        steps = ours.linear(ours.drive(x))
+        (scan(steps.a, steps.b, ours.initial(x).h, form=form) @ weight).sum().backward()
+
     return {
-        "minGRU": lambda: (ours(x).outputs @ weight).sum().backward(),
         "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward(),
+        **{name: partial(scanned, form) for name, form in FORMS.items()},
     }
+
+
+if __name__ == "__main__":
+    main()

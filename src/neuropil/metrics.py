@@ -106,6 +106,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "percent", ("precision", "recall", "class_coverage", "class_accuracy", "probe_accuracy")),
     ("lower", "percent", ("memorised",)),
     ("higher", "percent", ("recalled", "overlap")),
+    ("higher", "number", ("recall_distance",)),
     ("higher", "points", ("bleu", "chrf")),
     (None, "percent", ("coverage_80", "coverage_share", "near_zero_share")),
     (None, "number", ("kl", "sample_spread")),

@@ -84,8 +84,6 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "RNN": vectors,
     "Seq2Seq": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "RecurrentNetwork": few_tokens,
-    "RecurrentNetwork-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
-    "RecurrentNetwork-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
     "RecurrentTextClassifier": few_tokens,
     "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),

@@ -34,6 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "cnn": {"width": 4, "epochs": 1},
     "word2vec": {"width": 4, "epochs": 1, "threads": 1, "vocabulary_size": 300},
     "recurrence": {"hidden_size": 8, "steps": 20, "updates": 10},
+    "recall_distance": {"distances": (4, 6), "parameters": 400, "updates": 2, "learning_rates": (1e-2,)},
     **{
         name: {"hidden_size": 16, "embedding_size": 8, "epochs": 1, "batch_size": 512}
         for name in ("rnn", "lstm", "gru", "mingru")
@@ -108,6 +109,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},
+    "recall_distance": {"distances": (4, 8), "parameters": 1_000, "updates": 10},
     **{name: {"updates": 60, "batch_size": 128, "hidden_size": 32} for name in ("rnn", "lstm", "gru", "mingru")},
     "mlp": {"epochs": 5},
     "word2vec": {"threads": 1},

@@ -1,5 +1,4 @@
-"""The four shapes: what is read once equals what is read by hand, what is written at once equals what is written step
-by step."""
+"""What is read at once equals what is read by hand, and every shape of input and output goes through one interface."""
 
 import dataclasses
 import math
@@ -14,10 +13,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from neuropil.errors import InputError
+from neuropil.models.captioner import Captioner, CaptionerConfig
+from neuropil.models.forecaster import Forecaster, ForecasterConfig
 from neuropil.models.recurrent import CELLS, CellName, RecurrentBlocks, RecurrentNetwork, RecurrentNetworkConfig
+from neuropil.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from neuropil.models.tracker import Tracker, TrackerConfig
 from neuropil.parts.recurrence import Recurrence, valid_mask
 from neuropil.pretrained.torch_recurrence import to_torch
-from neuropil.protocols import END, PADDING, START
+from neuropil.protocols import PADDING
 
 NAMES: tuple[CellName, ...] = get_args(CellName)
 POOLINGS = ["last", "mean", "max"]
@@ -132,127 +135,110 @@ def test_a_stream_in_pieces_is_answered_as_the_whole(cell: CellName, residual: b
     torch.testing.assert_close(last, states)
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------
-
-WRITERS: list[dict[str, Any]] = [
-    {"shape": "one_to_many", "input_size": 6},
-    {"shape": "one_to_many", "input_size": 6, "writes_tokens": False},
-    {"shape": "encoder_decoder"},
-    {"shape": "encoder_decoder", "bidirectional": True, "pooling": "max"},
-    {"shape": "encoder_decoder", "vocabulary_size": 0, "input_size": 2, "writes_tokens": False},
-    {"shape": "encoder_decoder", "residual": True},
-]
+# --- one interface for every shape ------------------------------------------------------------------------------------
 
 
-def source_for(model: RecurrentNetwork, batch: int) -> Tensor:
-    config = model.config
-    if not config.reads:
-        return torch.randn(batch, config.input_size).double()
-    if not config.vocabulary_size:
-        return torch.randn(batch, 5, config.input_size).double()
-    x = torch.randint(1, 9, (batch, 5))
-    x[0, 2:] = PADDING
-    return x
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """How recurrences are called: with a whole sequence or with one step, from nothing or from states."""
+    made: list[tuple[str, str]] = []
+    forward, step = Recurrence.forward, Recurrence.step
+
+    def watched_forward(self: Recurrence, x: Tensor, states: Any = None, lengths: Any = None) -> Any:
+        made.append(("sequence", "from nothing" if states is None else "from states"))
+        return forward(self, x, states, lengths)
+
+    def watched_step(self: Recurrence, x: Tensor, states: Any = None) -> Any:
+        made.append(("step", "from nothing" if states is None else "from states"))
+        return step(self, x, states)
+
+    monkeypatch.setattr(Recurrence, "forward", watched_forward)
+    monkeypatch.setattr(Recurrence, "step", watched_step)
+    return made
 
 
-def fed_for(model: RecurrentNetwork, batch: int, steps: int) -> Tensor:
-    return torch.randint(1, 5, (batch, steps)) if model.config.writes_tokens else torch.randn(batch, steps, 5).double()
+def captioned() -> Tensor:
+    sizes: dict[str, Any] = {"width": 4, "hidden_size": 6, "embedding_size": 4, "attention_size": 4}
+    return Captioner(CaptionerConfig(**sizes)).eval()(torch.zeros(2, 1, 24, 24), torch.ones(2, 5, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("cell", NAMES)
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("options", WRITERS)
-def test_teacher_forcing_at_once_is_step_by_step(options: dict[str, Any], cell: CellName, layers: int):
-    model = model_of(cell=cell, layers=layers, **options)
-    x, fed = source_for(model, 3), fed_for(model, 3, 6)
-    states, steps = model.begin(x), []
-    for entering in fed.unbind(1):
-        output, states = model.step(entering, states)
-        steps.append(output)
-    torch.testing.assert_close(model(x, fed), torch.stack(steps, 1))
-    torch.testing.assert_close(model(x, fed, sampling_probability=1e-12), torch.stack(steps, 1))
+def tracked() -> Tensor:
+    return Tracker(TrackerConfig(width=4, features=5, hidden_size=6)).eval()(torch.zeros(2, 4, 1, 28, 28))
 
 
-@pytest.mark.parametrize("cell", NAMES)
-@pytest.mark.parametrize("options", WRITERS)
-def test_fed_with_nothing_but_its_own_it_runs_free(options: dict[str, Any], cell: CellName):
-    """What it writes, fed back by a teacher, is what it answers; tokens up to the end of each row."""
-    model = model_of(cell=cell, **options)
-    x, fed = source_for(model, 4), fed_for(model, 4, 7)
-    written = model.write(x, fed[:, 0], 7)
-    outputs = model(x, fed, sampling_probability=1.0)
-    taught = model(x, torch.cat([fed[:, :1], written], 1)[:, : written.shape[1]])
-    if model.config.writes_tokens:
-        not_ended = torch.cat([torch.zeros(4, 1, dtype=torch.bool), written == END], 1).cumsum(1)[:, :-1] == 0
-        assert torch.equal(outputs.argmax(-1)[:, : written.shape[1]][not_ended], written[not_ended])
-        assert torch.equal(taught.argmax(-1)[not_ended], written[not_ended])
-        assert not written[~not_ended].any()
-    else:
-        torch.testing.assert_close(written, outputs)
-        torch.testing.assert_close(taught, outputs)
+def translated() -> Tensor:
+    sizes = Seq2SeqConfig(hidden_size=6, embedding_size=4, source_vocabulary_size=9, target_vocabulary_size=9)
+    model = Seq2Seq(dataclasses.replace(sizes, attention="general")).eval()
+    return model(torch.ones(2, 7, dtype=torch.int64), torch.ones(2, 5, dtype=torch.int64))
 
 
-def test_writing_stops_where_all_rows_have_ended_and_pads_the_shorter():
-    model = model_of(shape="one_to_many", input_size=6)
-    with torch.no_grad():
-        model.output.weight.zero_()
-        model.output.bias.copy_(torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double())
-    assert model.write(torch.randn(3, 6).double(), torch.full((3,), START), 9).tolist() == [[END]] * 3
-    turns = iter([[4, 4], [END, 4], [4, 4], [4, END], [4, 4]])
-    model.output.register_forward_hook(lambda *_: nn.functional.one_hot(torch.tensor(next(turns)), 5).double())
-    written = model.write(torch.randn(2, 6).double(), torch.full((2,), START), 9)
-    assert written.tolist() == [[4, END, PADDING, PADDING], [4, 4, 4, END]]
+def forecast() -> Tensor:
+    return Forecaster(ForecasterConfig(hidden_size=4, members=1)).eval()(torch.randn(2, 12), torch.randn(2, 24, 4))
 
 
-def test_of_no_steps_nothing_is_written_and_of_no_rows_nothing_either():
-    tokens, numbers = (
-        model_of(shape="one_to_many", input_size=6),
-        model_of(shape="one_to_many", input_size=6, writes_tokens=False),
-    )
-    assert tokens.write(torch.randn(2, 6).double(), torch.full((2,), START), 0).shape == (2, 0)
-    assert numbers.write(torch.randn(2, 6).double(), torch.zeros(2, 5).double(), 0).shape == (2, 0, 5)
-    assert numbers.write(torch.randn(0, 6).double(), torch.zeros(0, 5).double(), 3).shape == (0, 3, 5)
+READ, CONTINUED = ("sequence", "from nothing"), ("sequence", "from states")
 
 
-def test_now_and_then_its_own_answer_enters():
-    model = model_of(shape="one_to_many", input_size=6, output_size=9)
-    with torch.no_grad():
-        model.output.bias[7] = 100
-    fed, entered = torch.full((400, 5), 3), []
-    model.fed_embedding.register_forward_hook(lambda _, arguments, __: entered.append(arguments[0]))
-    model(torch.randn(400, 6).double(), fed, sampling_probability=0.3)
-    own = torch.stack(entered, 1) == 7
-    assert not own[:, 0].any()
-    assert ((own[:, 1:].float().mean(0) - 0.3).abs() < 4 * math.sqrt(0.21 / 400)).all()
+@pytest.mark.parametrize(
+    ("answer", "expected", "shape"),
+    [
+        (captioned, [("step", "from nothing"), CONTINUED], (2, 5, 30)),  # one to many
+        (lambda: model_of()(torch.ones(2, 7, dtype=torch.int64)), [READ], (2, 5)),  # many to one
+        (lambda: model_of(shape="aligned")(torch.ones(2, 7, dtype=torch.int64)), [READ], (2, 7, 5)),  # many to many
+        (tracked, [READ], (2, 4, 2)),
+        (translated, [READ, CONTINUED], (2, 5, 9)),  # many to many, encoder and decoder
+        (forecast, [READ, CONTINUED], (2, 12, 7)),
+    ],
+    ids=["captioner", "text classifier", "tagger", "tracker", "seq2seq", "forecaster"],
+)
+def test_every_system_goes_through_the_same_interface(
+    answer: Callable[[], Tensor], expected: list[tuple[str, str]], shape: tuple[int, ...], calls: list[tuple[str, str]]
+):
+    assert answer().shape == shape
+    assert calls == expected
 
 
-def test_gradients_are_the_same_at_once_and_step_by_step():
-    model = model_of(shape="encoder_decoder", bidirectional=True)
-    x, fed = source_for(model, 3), fed_for(model, 3, 4)
-    at_once, stepped = (
-        torch.autograd.grad(model(x, fed, sampling_probability=share).square().sum(), list(model.parameters()))
-        for share in (0.0, 1e-12)
-    )
-    torch.testing.assert_close(at_once, stepped)
+FEED_FORWARD: dict[CellName, Callable[..., Tensor]] = {
+    "rnn": lambda a, **_: torch.tanh(a),
+    "lstm": lambda i, f, g, o, **_: torch.sigmoid(o) * torch.tanh(torch.sigmoid(i) * torch.tanh(g)),
+    "gru": lambda r, z, a, state_bias: torch.sigmoid(-z) * torch.tanh(a + torch.sigmoid(r) * state_bias),
+    "mingru": lambda g, a, **_: torch.sigmoid(g) * a,
+}
 
 
-@pytest.mark.parametrize("options", [{}, *WRITERS])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_to_one_is_a_feed_forward_layer(name: CellName):
+    """A step from nothing: whatever is multiplied by the state is zero."""
+    torch.manual_seed(0)
+    recurrence, x = Recurrence(CELLS[name], 3, 4).double(), torch.randn(5, 3).double()
+    for parameter in recurrence.parameters():
+        nn.init.normal_(parameter)
+    weights = recurrence.cells[0].state_dict()
+    layer = nn.Linear(3, len(weights["bias"])).double()
+    layer.load_state_dict({"weight": weights["input_weight"], "bias": weights["bias"]})
+    inside = {"state_bias": weights["state_bias"]} if name == "gru" else {}
+    h, states = recurrence.step(x)
+    torch.testing.assert_close(h, FEED_FORWARD[name](*layer(x).split(4, -1), **inside))
+    assert torch.equal(states[0].h, h)
+
+
+def test_a_run_of_before_decoders_left_is_opened():
+    saved = TINY.to_dict() | {"writes_tokens": True}
+    assert RecurrentNetworkConfig.from_dict(saved) == TINY
+
+
+# --- under autocast ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"shape": "aligned"}, {"bidirectional": True, "pooling": "max"}])
 @pytest.mark.parametrize("cell", NAMES)
 @pytest.mark.usefixtures("bfloat16")
 def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellName):
-    """A decoder's first state then comes from a layer that answers in bfloat16."""
-    model = model_of(cell=cell, **options).float().train()
-    x = source_for(model, 3)
-    fed = [fed_for(model, 3, 4)] if model.config.writes else []
-    x, fed = (
-        (x.float() if x.is_floating_point() else x),
-        [part.float() if part.is_floating_point() else part for part in fed],
-    )
-    exact = model(x, *fed)
+    model, x = model_of(cell=cell, **options).float().train(), torch.randint(1, 9, (3, 5))
+    x[0, 2:] = PADDING
+    exact = model(x)
     with torch.autocast("cpu", torch.bfloat16):
-        answers = model(x, *fed)
-        if fed:
-            torch.testing.assert_close(model(x, *fed, sampling_probability=1e-12).float(), exact, rtol=0.1, atol=0.1)
+        answers = model(x)
     torch.testing.assert_close(answers.float(), exact, rtol=0.1, atol=0.1)
     answers.float().square().sum().backward()
     assert all(parameter.grad is not None and torch.isfinite(parameter.grad).all() for parameter in model.parameters())
@@ -264,10 +250,6 @@ def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellNa
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (
-            lambda: model_of(shape="encoder_decoder")(torch.ones(2, 3, dtype=torch.int64)),
-            "a decoder needs the tokens or vectors that it is fed, but got nothing: call write() to let it run free.",
-        ),
         (
             lambda: model_of(vocabulary_size=0, input_size=3)(torch.zeros(2, 4, 2).double()),
             "a recurrence reads sequences of shape [batch, time, 3], but got [2, 4, 2].",
@@ -281,6 +263,15 @@ def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellNa
         (
             lambda: model_of(residual=True, bidirectional=True),
             "residual blocks read in one direction, but got bidirectional=True as well: choose one of the two.",
+        ),
+        (
+            lambda: model_of(cell="lstm", reset="before"),
+            "the convention of the gates is chosen for the cell gru, but got gate 'keep' and reset 'before' with the "
+            "cell lstm.",
+        ),
+        (
+            lambda: model_of(cell="gru", activation="relu"),
+            "an activation is chosen for the cell rnn, but got activation 'relu' with the cell gru.",
         ),
     ],
 )

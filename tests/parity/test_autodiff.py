@@ -205,7 +205,7 @@ def test_layers_equal_torch_with_the_same_weights():
     cell = modules.RNNCell(4, 3, rng)
     reference = torch.nn.RNNCell(4, 3, dtype=torch.float64)
     reference.load_state_dict({
-        "weight_ih": as_tensor(cell.weight).T, "weight_hh": as_tensor(cell.recurrent).T,
+        "weight_ih": as_tensor(cell.input_weight).T, "weight_hh": as_tensor(cell.state_weight).T,
         "bias_ih": as_tensor(cell.bias), "bias_hh": torch.zeros(3),
     })  # fmt: skip
     require_parity(cell, reference, normal((5, 4), 1), normal((5, 3), 2))

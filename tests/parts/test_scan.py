@@ -3,15 +3,17 @@ length."""
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from neuropil.parts import scan as scan_module
-from neuropil.parts.scan import WIDE, log_scan, log_scan_of_logs, scan
+from neuropil.parts.scan import WIDE, Form, choose_form, depth, log_scan, log_scan_of_logs, scan
 
 SEEDS = st.integers(0, 2**16)
 LENGTHS = st.one_of(st.integers(0, 9), st.sampled_from([15, 16, 17, 31, 33, 64]))
@@ -158,3 +160,50 @@ def test_16384_logarithms_in_single_precision_agree_with_double_precision():
     torch.testing.assert_close(
         log_scan(log_a.float(), log_b.float(), first.float()).double(), exact, rtol=1e-4, atol=1e-5
     )
+
+
+# --- how deep it is ---------------------------------------------------------------------------------------------------
+
+
+class CountedOperations(TorchDispatchMode):
+    """Multiplications and additions that something is computed by: each of them needs the one before it, while the
+    products of factors stand beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = self.beside = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found, name = func(*args, **(kwargs or {})), func.__name__
+        if isinstance(found, Tensor) and found.numel():
+            self.waiting += name.startswith("addcmul")
+            self.beside += name.startswith("mul")
+        return found
+
+
+@pytest.mark.parametrize("form", ["steps", "doubling"])
+@pytest.mark.parametrize("time", [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 64, 100, 127, 1000, 1024])
+def test_the_depth_is_what_a_count_of_its_operations_finds(time: int, form: Form):
+    a, b, first = problem(1, time, 2, 0)
+    with CountedOperations() as counted:
+        h = scan(a, b, first, form=form)
+    torch.testing.assert_close(h, stepwise(a, b, first))
+    assert counted.waiting == depth(time, form)
+    assert counted.beside == (0 if form == "steps" or time < 1 else math.floor(math.log2(time)))  # one in each level
+
+
+@given(time=st.integers(2, 2**20))
+def test_by_doubling_it_is_twice_the_logarithm_at_most(time: int):
+    levels = math.floor(math.log2(time))
+    assert math.ceil(math.log2(time)) <= depth(time, "doubling") <= 2 * levels + 1
+    assert depth(time, "steps") == time
+
+
+def test_a_processor_takes_wide_steps_one_after_the_other():
+    cpu, other = torch.device("cpu"), torch.device("meta")
+    assert [choose_form(width, cpu) for width in (1, WIDE - 1, WIDE)] == ["doubling", "doubling", "steps"]
+    assert choose_form(WIDE, other) == "doubling"
+    for width, waiting in ((WIDE // 2, depth(50, "doubling")), (WIDE, 50)):
+        with CountedOperations() as counted:
+            scan(*problem(1, 50, width, 0))
+        assert counted.waiting == waiting

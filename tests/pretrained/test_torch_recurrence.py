@@ -12,7 +12,7 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.gru import GRU, Gate, GRUConfig, Reset
-from neuropil.models.recurrent import CELLS
+from neuropil.models.recurrent import CELLS, RecurrentLayersConfig
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import Cell, Recurrence
 from neuropil.pretrained.torch_recurrence import TorchRecurrence, from_torch, to_torch
@@ -36,6 +36,17 @@ def test_theirs_comes_back_as_the_same_function(
         for name, weight in theirs.state_dict().items()
         if name.startswith("weight")
     )
+
+
+def test_an_rnn_with_relu_comes_and_goes():
+    torch.manual_seed(0)
+    theirs = nn.RNN(3, 4, 2, nonlinearity="relu", bidirectional=True, batch_first=True)
+    ours, x = from_torch(theirs), torch.randn(2, 5, 3)
+    torch.testing.assert_close(ours(x).outputs, theirs(x)[0])
+    back = to_torch(ours)
+    assert isinstance(back, nn.RNN)
+    assert back.nonlinearity == "relu"
+    torch.testing.assert_close(back(x)[0], theirs(x)[0])
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
@@ -129,8 +140,8 @@ def mixed() -> Recurrence:
             "from_torch takes an nn.LSTM without projections, but got proj_size=2.",
         ),
         (
-            lambda: from_torch(nn.RNN(3, 4, nonlinearity="relu")),
-            "from_torch takes an nn.RNN with tanh, but got nonlinearity='relu'.",
+            lambda: to_torch(Recurrence(RecurrentLayersConfig(cell="rnn", activation="logistic").build, 3, 4)),
+            "to_torch takes RNN cells that all have tanh, or all relu, but got logistic.",
         ),
         (lambda: to_torch(Recurrence(CELLS["mingru"], 3, 4)), "to_torch takes RNN, LSTM or GRU cells, but got MinGRU."),
         (lambda: to_torch(mixed()), "to_torch takes cells of one kind, but got GRU and RNN."),
@@ -145,7 +156,7 @@ def mixed() -> Recurrence:
             "but got units that see one another, where the order of a product with W and with r matters.",
         ),
     ],
-    ids=["projections", "relu", "minGRU", "mixed", "reset before", "one gate for both"],
+    ids=["projections", "logistic", "minGRU", "mixed", "reset before", "one gate for both"],
 )
 def test_what_has_no_counterpart_is_refused(convert: Callable[[], object], message: str):
     with pytest.raises(InputError) as error:

@@ -72,15 +72,15 @@ class Conv(Module):
 
 
 class RNNCell(Module):
-    """One step of a simple recurrent network, h' = tanh(x W + h U + b)."""
+    """One step of a simple recurrent network, h' = tanh(x U + h W + b)."""
 
     def __init__(self, inputs: int, width: int, rng: np.random.Generator):
-        self.weight = Var(rng.normal(0, inputs**-0.5, (inputs, width)))
-        self.recurrent = Var(rng.normal(0, width**-0.5, (width, width)))
+        self.input_weight = Var(rng.normal(0, inputs**-0.5, (inputs, width)))  # U
+        self.state_weight = Var(rng.normal(0, width**-0.5, (width, width)))  # W
         self.bias = Var(np.zeros(width))
 
     def forward(self, x: Float[Var, "batch inputs"], h: Float[Var, "batch width"]) -> Float[Var, "batch width"]:
-        return ops.tanh(x @ self.weight + h @ self.recurrent + self.bias)
+        return ops.tanh(x @ self.input_weight + h @ self.state_weight + self.bias)
 
 
 class AttentionHead(Module):

@@ -112,7 +112,7 @@ class Captioner(Model):
         places = self.see(picture)
         whole = self.look_norm(reduce(places, "batch place feature -> batch feature", "mean"))
         # h_0 = cell(W_a ā; 0)
-        _, states = self.writer.step(self.first(whole), self.writer.initial(whole))
+        _, states = self.writer.step(self.first(whole))
         memory = self.attention.prepare_memory(places) if self.config.attention else None
         return CaptionerDecoderState(states, whole, memory)
 

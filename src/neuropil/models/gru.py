@@ -35,11 +35,17 @@ Gate = Literal["keep", "take"]
 Reset = Literal["after", "before", "none", "shared"]
 
 
-class GRUConfig(Config):
+class GRUConvention(Config):
+    gate: Gate = option("keep", "update gate: share of the old state that is kept, or of the new one that is taken")
+    reset: Reset = option(
+        "after",
+        "reset gate after the product with W (PyTorch), before it (Cho 2014), none, or shared: one gate for both",
+    )
+
+
+class GRUConfig(GRUConvention):
     input_size: int = option(64, "input size", low=1)
     hidden_size: int = option(128, "hidden size", low=1)
-    gate: Gate = option("keep", "update gate: keep the old state, or take the new one")
-    reset: Reset = option("after", "reset gate after the product with W or before; none, or one gate for both")
 
     @property
     def num_gates(self) -> int:

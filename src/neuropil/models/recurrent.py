@@ -1,13 +1,11 @@
-"""The four shapes in which sequences come, over any recurrent cell, behind one interface.
+"""Recurrent networks over any cell, that answer once or at every step.
 
-    one to many           h_0 = tanh(A x + a),                y_t = V h_t + c,   h_t = f(y_{t−1}, h_{t−1})
-    many to one           h_t = f(x_t, h_{t−1}),              y = V h_T + c
+    many to one           h_t = f(x_t, h_{t−1}),              y = V pool_t(h_t) + c
     many to many          h_t = f(x_t, h_{t−1}),              y_t = V h_t + c
-    encoder, decoder      h_t = f(x_t, h_{t−1}),  s_0 = tanh(A h_T + a),   y_t = V s_t + c,   s_t = f'(y_{t−1}, s_{t−1})
 
-The last is the second followed by the first: what was read is one vector, and from it another sequence is written.
-Inputs are tokens, which are embedded, or vectors. Training feeds the right y_{t−1} (teacher forcing), the model's own,
-or either (scheduled sampling); when it is used it runs on its own. Texts are padded with token 0.
+Inputs are tokens, which are embedded, or vectors. Texts are padded with token 0. Networks that write what they have not
+read are systems of their own: captioner (one to many), seq2seq and forecaster (many to many, encoder and decoder). All
+of them, and these, are made of `parts.recurrence.Recurrence`, which has every shape of input and output.
 
 With `residual`, layers stand in blocks, which add to what they read in place of replacing it:
 
@@ -18,8 +16,8 @@ N is layer normalisation. The second line gives a layer what some cells lack: mi
 in the input alone.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
 
 import torch
 from jaxtyping import Float, Int64, Num
@@ -27,10 +25,11 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.gru import GRU, GRUConfig
+from neuropil.models.gru import GRU, Gate, GRUConfig, GRUConvention, Reset
 from neuropil.models.lstm import LSTM, LSTMConfig
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.rnn import RNN, RNNConfig
+from neuropil.parts.activations import ActivationName
 from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.recurrence import (
     Build,
@@ -42,11 +41,10 @@ from neuropil.parts.recurrence import (
     require_states,
     valid_mask,
 )
-from neuropil.parts.scheduled_sampling import scheduled_sampling
-from neuropil.protocols import END, PADDING
+from neuropil.protocols import PADDING
 
 CellName = Literal["rnn", "lstm", "gru", "mingru"]
-Shape = Literal["one_to_many", "many_to_one", "aligned", "encoder_decoder"]
+Shape = Literal["many_to_one", "aligned"]
 
 CELLS: dict[CellName, Build] = {
     "rnn": lambda inputs, units: RNN(RNNConfig(input_size=inputs, hidden_size=units)),
@@ -65,34 +63,54 @@ class RecurrentLayersConfig(Config):
     residual: bool = option(False, "residual blocks: layer norm, cell and feed-forward network")
     embedding_size: int = option(64, "embedding size", low=1)
     dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    activation: ActivationName = from_data("tanh", "activation of an RNN")
+    gate: Gate = from_data("keep", "convention of a GRU's update gate")
+    reset: Reset = from_data("after", "place of a GRU's reset gate")
+
+    def validate(self) -> None:
+        if self.activation != "tanh" and self.cell != "rnn":
+            rule = "an activation is chosen for the cell rnn"
+            raise InputError(rule, got=f"activation {self.activation!r} with the cell {self.cell}")
+        if self.convention != GRUConvention() and self.cell != "gru":
+            rule = "the convention of the gates is chosen for the cell gru"
+            raise InputError(rule, got=f"gate {self.gate!r} and reset {self.reset!r} with the cell {self.cell}")
+
+    @property
+    def convention(self) -> GRUConvention:
+        return GRUConvention(gate=self.gate, reset=self.reset)
+
+    @property
+    def build(self) -> Build:
+        """Cells of the chosen kind."""
+        if self.cell == "rnn":
+            return lambda inputs, units: RNN(
+                RNNConfig(input_size=inputs, hidden_size=units, activation=self.activation)
+            )
+        if self.cell == "gru":
+            return lambda inputs, units: GRU(
+                GRUConfig(input_size=inputs, hidden_size=units, gate=self.gate, reset=self.reset)
+            )
+        return CELLS[self.cell]
 
 
 class RecurrentNetworkConfig(RecurrentLayersConfig):
     bidirectional: bool = option(False, "read in both directions")
     pooling: Literal["last", "mean", "max"] = option("last", "pooling over time, where one answer is wanted")
-    shape: Shape = from_data("many_to_one", "which of input and output are sequences")
+    shape: Shape = from_data("many_to_one", "one answer to a sequence, or one at every step")
     vocabulary_size: int = from_data(0, "vocabulary size; 0 where vectors are read")
     input_size: int = from_data(1, "size of the vectors that are read")
     output_size: int = from_data(2, "number of classes or tokens, or size of the vectors that are predicted")
-    writes_tokens: bool = from_data(True, "whether a decoder is fed tokens, or the vectors that it predicted")
 
     def validate(self) -> None:
+        super().validate()
         if self.residual and self.bidirectional:
             rule = "residual blocks read in one direction"
             raise InputError(rule, got="bidirectional=True as well", fix="choose one of the two")
 
-    @property
-    def reads(self) -> bool:
-        return self.shape != "one_to_many"
-
-    @property
-    def writes(self) -> bool:
-        return self.shape in ("one_to_many", "encoder_decoder")
-
-    @property
-    def context(self) -> int:
-        """Width of the vector that a decoder begins with."""
-        return self.hidden_size * (2 if self.bidirectional else 1) if self.reads else self.input_size
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Runs of before this network had no decoder any more say what it would have been fed."""
+        return super().from_dict({name: value for name, value in values.items() if name != "writes_tokens"})
 
 
 class RecurrentNetwork(Model):
@@ -100,36 +118,23 @@ class RecurrentNetwork(Model):
         super().__init__()
         self.config = config
         self.dropout = nn.Dropout(config.dropout)
-        embedding = config.embedding_size
-        if config.reads:
-            if config.vocabulary_size:
-                self.embedding = nn.Embedding(config.vocabulary_size, embedding, padding_idx=PADDING)
-            width = embedding if config.vocabulary_size else config.input_size
-            self.reader = self._recurrence(width, bidirectional=config.bidirectional)
-        if config.writes:
-            if config.writes_tokens:
-                self.fed_embedding = nn.Embedding(config.output_size, embedding, padding_idx=PADDING)
-            self.writer = self._recurrence(embedding if config.writes_tokens else config.output_size)
-            numbers = config.hidden_size * sum(len(state) for state in self.writer.initial(torch.zeros(1)))
-            self.bridge = nn.Linear(config.context, numbers)
-        self.output = nn.Linear(config.hidden_size if config.writes else self.reader.width, config.output_size)
+        if config.vocabulary_size:
+            self.embedding = nn.Embedding(config.vocabulary_size, config.embedding_size, padding_idx=PADDING)
+        self.reader = self._recurrence(config.embedding_size if config.vocabulary_size else config.input_size)
+        self.output = nn.Linear(self.reader.width, config.output_size)
 
     def forward(
         self,
-        x: Num[Tensor, "batch *time_and_input"],
-        fed: Num[Tensor, "batch step *output"] | None = None,
+        x: Num[Tensor, "batch time *input"],
         lengths: Lengths | None = None,
-        sampling_probability: float = 0.0,
         states: Sequence[State] | None = None,
     ) -> Float[Tensor, "batch *step output"] | RecurrenceOutput:
-        """One answer a row, one a step, or, where a sequence is written, one for each of `fed` (teacher forcing).
+        """One answer a row, or one a step.
 
         With `states`, x is a piece of a stream, and the answers come with the states that the next piece begins with.
         """
         if states is not None:
             return self.stream(x, states)
-        if self.config.writes:
-            return self._write_fed(x, require_fed(fed), lengths, sampling_probability)
         lengths = self._lengths(x, lengths)
         outputs = self.read(x, lengths=lengths).outputs  # batch time width
         pooled = outputs if self.config.shape == "aligned" else self.pool(outputs, lengths)
@@ -167,65 +172,16 @@ class RecurrentNetwork(Model):
         last = outputs[torch.arange(len(outputs), device=outputs.device), lengths.clamp(min=1) - 1, :units]
         return torch.cat([last, outputs[:, 0, units:]], -1)  # who reads from the end ends at the beginning
 
-    def begin(self, x: Num[Tensor, "batch *time_and_input"], lengths: Lengths | None = None) -> tuple[State, ...]:
-        """The states with which writing about x begins."""
-        lengths = self._lengths(x, lengths)
-        context = self.pool(self.read(x, lengths=lengths).outputs, lengths) if self.config.reads else x
-        numbers = iter(torch.tanh(self.bridge(context)).split(self.config.hidden_size, -1))
-        return tuple(type(state)(*(next(numbers) for _ in state)) for state in self.writer.initial(x))
-
-    def step(
-        self, entering: Num[Tensor, "batch *output"], states: Sequence[State]
-    ) -> tuple[Float[Tensor, "batch output"], tuple[State, ...]]:
-        """The next answer, after a token or the numbers of the answer before."""
-        h, states = self.writer.step(self.dropout(self._embed_fed(entering)), states)
-        return self.output(self.dropout(h)), states
-
-    @torch.no_grad()
-    def write(
-        self,
-        x: Num[Tensor, "batch *time_and_input"],
-        first: Num[Tensor, "batch *output"],
-        steps: int,
-        lengths: Lengths | None = None,
-    ) -> Num[Tensor, "batch step *output"]:
-        """Free running: at most `steps` outputs after `first`. Tokens are greedy, with padding after an end token."""
-        states, entering, written = self.begin(x, lengths), first, []
-        ended = torch.zeros(len(first), dtype=torch.bool, device=first.device)
-        for _ in range(steps):
-            output, states = self.step(entering, states)
-            entering = self._answer(output)
-            if self.config.writes_tokens:
-                entering = entering.masked_fill(ended, PADDING)
-                ended = ended | (entering == END)
-            written.append(entering)
-            if self.config.writes_tokens and bool(ended.all()):
-                break
-        return torch.stack(written, 1) if written else first.unsqueeze(1)[:, :0]
-
-    def _write_fed(self, x: Tensor, fed: Tensor, lengths: Lengths | None, sampling_probability: float) -> Tensor:
-        states = self.begin(x, lengths)
-        if sampling_probability:
-            return scheduled_sampling(self.step, states, fed, sampling_probability, self._answer)[0]
-        h = self.writer(self.dropout(self._embed_fed(fed)), states).outputs  # all steps at once
-        return self.output(self.dropout(h))
-
-    def _answer(self, output: Float[Tensor, "batch output"]) -> Num[Tensor, "batch *output"]:
-        return output.argmax(-1) if self.config.writes_tokens else output
-
-    def _embed_fed(self, fed: Num[Tensor, "batch *step_and_output"]) -> Float[Tensor, "batch *step width"]:
-        return self.fed_embedding(fed) if self.config.writes_tokens else fed
-
     def _lengths(self, x: Tensor, lengths: Lengths | None) -> Int64[Tensor, " batch"] | None:
-        if lengths is None and self.config.reads and self.config.vocabulary_size:
+        if lengths is None and self.config.vocabulary_size:
             return (x != PADDING).sum(1)
         return lengths
 
-    def _recurrence(self, inputs: int, *, bidirectional: bool = False) -> "Recurrence | RecurrentBlocks":
+    def _recurrence(self, inputs: int) -> "Recurrence | RecurrentBlocks":
         config = self.config
         if config.residual:
-            return RecurrentBlocks(CELLS[config.cell], inputs, config.hidden_size, config.layers, config.dropout)
-        return Recurrence(CELLS[config.cell], inputs, config.hidden_size, config.layers, bidirectional, config.dropout)
+            return RecurrentBlocks(config.build, inputs, config.hidden_size, config.layers, config.dropout)
+        return Recurrence(config.build, inputs, config.hidden_size, config.layers, config.bidirectional, config.dropout)
 
 
 class RecurrentBlock(nn.Module):
@@ -297,22 +253,11 @@ class RecurrentBlocks(nn.Module):
         return self.norm(x), tuple(after)
 
 
-def require_fed(fed: Tensor | None) -> Tensor:
-    if fed is None:
-        rule = "a decoder needs the tokens or vectors that it is fed"
-        raise InputError(rule, got="nothing", fix="call write() to let it run free")
-    return fed
-
-
 SIZES = {
     "many_to_one": RecurrentNetworkConfig(vocabulary_size=100),
     "pooled": RecurrentNetworkConfig(vocabulary_size=100, bidirectional=True, pooling="max", layers=2, cell="gru"),
     "aligned": RecurrentNetworkConfig(vocabulary_size=100, bidirectional=True, shape="aligned", output_size=5),
     "residual": RecurrentNetworkConfig(
         vocabulary_size=100, residual=True, shape="aligned", layers=2, cell="mingru", output_size=5
-    ),
-    "one_to_many": RecurrentNetworkConfig(shape="one_to_many", input_size=6, output_size=20),
-    "encoder_decoder": RecurrentNetworkConfig(
-        shape="encoder_decoder", vocabulary_size=100, output_size=20, bidirectional=True, cell="mingru"
     ),
 }

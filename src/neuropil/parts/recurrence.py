@@ -8,6 +8,15 @@ steps at once), the gates that open and close (`gates`, of the drive and of h), 
 
 Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has
 one; and, where the new state is linear in the old one, a parallel scan.
+
+Input and output may each be one or many. `Recurrence` takes what comes in with the states before, and gives what goes
+out with the states after, so that every shape is a use of it:
+
+    one to one                        h, states = recurrence.step(x)              from nothing: a feed-forward layer
+    one to many                       … then recurrence(y, states), or step(y, states) again and again
+    many to one                       recurrence(x).states[-1].h, or its outputs pooled
+    many to many, step by step        recurrence(x).outputs
+    many to many, after reading       … then another(y, states): encoder and decoder
 """
 
 import functools
@@ -43,7 +52,7 @@ class Hidden(NamedTuple):
 class FusedKernel(NamedTuple):
     """A recurrence that PyTorch runs whole: its name there, and W_ih, W_hh, b_ih, b_hh."""
 
-    name: Literal["lstm", "gru", "rnn_tanh"]
+    name: Literal["lstm", "gru", "rnn_tanh", "rnn_relu"]
     weights: tuple[Tensor, Tensor, Tensor, Tensor]
     keep: tuple[float, ...] = ()
     """What to add to the sums of each gate so that a step leaves all of the state but h as it is."""
@@ -166,7 +175,7 @@ def _autocasts(x: Tensor) -> bool:
 @functools.cache
 def _runs(name: str, device: torch.device, dtype: torch.dtype) -> bool:
     """Whether PyTorch's kernel runs under autocast here: it depends on the processor, and only trying tells."""
-    parts = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[name]
+    parts = {"lstm": 4, "gru": 3}.get(name, 1)
     x = torch.zeros(1, 2, 1, device=device)
     weights = [torch.zeros(parts, *size, device=device) for size in ((1,), (1,), (), ())]
     first = x[:, :1]
@@ -308,11 +317,12 @@ class Recurrence(nn.Module):
         return RecurrenceOutput(x, tuple(after))
 
     def step(
-        self, x: Float[Tensor, "batch input"], states: Sequence[State]
+        self, x: Float[Tensor, "batch input"], states: Sequence[State] | None = None
     ) -> tuple[Float[Tensor, "batch width"], tuple[State, ...]]:
-        """One step of all layers, for writing a token at a time."""
+        """One step of all layers, for writing a token at a time; without states, from those before the first step."""
         if self.bidirectional:
             raise InputError("a step needs a recurrence of one direction", got="one that also reads from the end")
+        states = self.initial(x) if states is None else states
         require_states(states, len(self.cells))
         after: list[State] = []
         for layer, (cell, state) in enumerate(zip(self.cells, states, strict=True)):

@@ -2,8 +2,8 @@
 
 PyTorch adds two biases where one is enough: ours is their sum, and what goes back has all of it in the first. Only the
 candidate of a GRU needs both, as its reset gate multiplies the second. A module without biases becomes one whose biases
-are zero, which can learn. Ours has the batch as first axis, whatever `batch_first` says of theirs, and theirs has it
-when it is made from ours.
+are zero, which can learn. An RNN has tanh or relu there; with any other activation, ours has no counterpart. Ours has
+the batch as first axis, whatever `batch_first` says of theirs, and theirs has it when it is made from ours.
 """
 
 from typing import TypeAlias
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from neuropil.errors import InputError
 from neuropil.models.gru import GRU, convert
 from neuropil.models.lstm import LSTM
-from neuropil.models.recurrent import CELLS, CellName
-from neuropil.models.rnn import RNN
+from neuropil.models.recurrent import CellName, RecurrentLayersConfig
+from neuropil.models.rnn import KERNELS, RNN
 from neuropil.parts.recurrence import Cell, Recurrence
 
 TorchRecurrence: TypeAlias = nn.RNN | nn.LSTM | nn.GRU
@@ -29,7 +29,8 @@ def from_torch(module: TorchRecurrence) -> Recurrence:
     """Our recurrence with the weights of theirs."""
     name = require_published(module)
     sizes = module.input_size, module.hidden_size, module.num_layers
-    ours = Recurrence(CELLS[name], *sizes, module.bidirectional, module.dropout)
+    config = RecurrentLayersConfig(cell=name, activation="relu" if module.mode == "RNN_RELU" else "tanh")
+    ours = Recurrence(config.build, *sizes, module.bidirectional, module.dropout)
     ours.to(next(module.parameters()))
     for cell, suffix in zip(ours.cells, _suffixes(module), strict=True):
         _read(cell, module, suffix)
@@ -43,7 +44,9 @@ def to_torch(recurrence: Recurrence) -> TorchRecurrence:
     sizes, both = (cells[0].input_size, cells[0].hidden_size, len(recurrence.forwards)), recurrence.bidirectional
     # It stands between layers, and of one layer is asked in vain.
     dropout = recurrence.dropout.p if len(recurrence.forwards) > 1 else 0.0
-    theirs = kind(*sizes, batch_first=True, dropout=dropout, bidirectional=both).to(next(recurrence.parameters()))
+    activation = {"nonlinearity": cells[0].config.activation} if isinstance(cells[0], RNN) else {}
+    theirs = kind(*sizes, batch_first=True, dropout=dropout, bidirectional=both, **activation)
+    theirs.to(next(recurrence.parameters()))
     for cell, suffix in zip(cells, _suffixes(theirs), strict=True):
         _write(cell, theirs, suffix)
     return theirs.train(recurrence.training)
@@ -86,8 +89,6 @@ def require_published(module: nn.RNNBase) -> CellName:
         raise InputError("from_torch takes nn.RNN, nn.LSTM or nn.GRU", got=type(module).__name__)
     if module.proj_size:
         raise InputError("from_torch takes an nn.LSTM without projections", got=f"proj_size={module.proj_size}")
-    if module.mode == "RNN_RELU":
-        raise InputError("from_torch takes an nn.RNN with tanh", got="nonlinearity='relu'")
     return name
 
 
@@ -98,4 +99,8 @@ def require_counterpart(recurrence: Recurrence) -> type[TorchRecurrence]:
     (kind,) = kinds
     if kind not in MODULES:
         raise InputError("to_torch takes RNN, LSTM or GRU cells", got=kind.__name__)
+    activations = {cell.config.activation for cell in recurrence.cells if isinstance(cell, RNN)}
+    if len(activations) > 1 or not activations <= KERNELS.keys():
+        rule = "to_torch takes RNN cells that all have tanh, or all relu"
+        raise InputError(rule, got=" and ".join(sorted(activations)))
     return MODULES[kind]

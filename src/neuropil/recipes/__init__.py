@@ -47,6 +47,7 @@ SYSTEMS = (
     System("cnn", FEED_FORWARD, "residual convolutional network for image classification"),
     System("word2vec", FEED_FORWARD, "word vectors by skip-gram or CBOW with negative sampling"),
     System("recurrence", RECURRENT, "back-propagation through time, vanishing and exploding gradients, clipping"),
+    System("recall_distance", RECURRENT, "how far back each recurrent cell and attention recall, at equal parameters"),
     System("rnn", RECURRENT, "recurrent network as a character-level language model"),
     System("lstm", RECURRENT, "long short-term memory as a language model"),
     System("gru", RECURRENT, "gated recurrent unit as a language model, in every convention"),

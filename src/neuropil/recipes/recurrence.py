@@ -146,11 +146,11 @@ def compare_by_hand(text: EmbeddedText, units: int, seed: int) -> list[Differenc
     cell = initialised(lambda: RNN(RNNConfig(input_size=EMBEDDING, hidden_size=units)), seed).double()
     output = initialised(lambda: nn.Linear(units, text.vocabulary), seed).double()
     x = text.x.double()
-    o = output(cell(x).outputs)
-    loss = F.cross_entropy(o.flatten(0, 1), text.following.flatten())
+    loss = F.cross_entropy(output(cell(x).outputs).flatten(0, 1), text.following.flatten())
     named = {"V": output.weight, "W": cell.state_weight, "U": cell.input_weight, "b": cell.bias, "c": output.bias}
-    (do, *found) = torch.autograd.grad(loss, [o, *named.values()])
-    by_hand = gradients_by_hand(cell, output.weight.detach(), x, do)
+    found = torch.autograd.grad(loss, list(named.values()))
+    mean = torch.full(text.following.shape, 1 / text.following.numel(), dtype=x.dtype)  # α of a mean over all steps
+    by_hand = gradients_by_hand(cell, output, x, text.following, weights=mean)
     differences = []
     for name, theirs in zip(named, found, strict=True):
         largest = float((getattr(by_hand, name) - theirs).abs().max())
@@ -161,8 +161,9 @@ def compare_by_hand(text: EmbeddedText, units: int, seed: int) -> list[Differenc
 def by_hand_section(differences: Sequence[Difference], options: RecurrenceOptions) -> Section:
     words = (
         f"h_t = tanh(W h_(t−1) + U x_t + b) and o_t = V h_t + c read {BATCH} sequences of {options.steps} characters. "
-        "The loss is the cross-entropy of the next one. The gradient of each matrix is a sum over all steps, written "
-        "out by hand in `models/rnn.py`; here it stands beside that of autograd, in double precision."
+        "The loss is the cross-entropy of the next one, whose gradient at o_t is ŷ_t − y_t, with ŷ = softmax(o). From "
+        "there on, the gradient of each matrix is a sum over all steps, written out by hand in `models/rnn.py`; here "
+        "it stands beside that of autograd, in double precision."
     )
     rows = [[row.name, " × ".join(map(str, row.shape)), row.norm, f"{row.difference:.1e}"] for row in differences]
     header = ["gradient of", "shape", "norm", "largest difference from autograd"]

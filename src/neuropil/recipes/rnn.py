@@ -1,8 +1,6 @@
 """A plain recurrent network that learns a text and generates more of it; the recipes of the other cells follow from
 this one."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Integer
 from torch import Tensor
@@ -12,6 +10,7 @@ from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.models.recurrent import CellName, RecurrentLayersConfig, RecurrentNetwork, RecurrentNetworkConfig
+from neuropil.parts.activations import ActivationName
 from neuropil.parts.objectives import NextToken
 from neuropil.randomness import initialised
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
@@ -63,9 +62,9 @@ GROWTH = ((1.0, 0), (1.5, 5_000), (2.0, 10_000), (3.0, 22_000))
 """Of the hidden size, and the fewest updates for it: about fifteen characters for each weight."""
 
 
-def recipe_for(cell: CellName, hidden_size: int = 256, **model: Any) -> Recipe:
-    """The recipe of one cell, with what it needs to be different."""
-    options = RecurrentOptions(model=LanguageConfig(cell=cell, hidden_size=hidden_size, **model))
+def recipe_for(options: RecurrentOptions) -> Recipe:
+    """The recipe of the cell that the options name."""
+    cell, hidden_size = options.model.cell, options.model.hidden_size
     sizes = [Size({"hidden_size": round(factor * hidden_size)}, updates) for factor, updates in GROWTH]
     ladder = Ladder(sizes, dropout=((0, 0.0), (10, 0.1), (30, 0.2)))
     return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel, ladder=ladder, about=f"models.{cell}")
@@ -91,4 +90,12 @@ def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:
     )
 
 
-RECIPE = recipe_for("rnn", hidden_size=444)
+class RNNLanguageConfig(LanguageConfig):
+    activation: ActivationName = option("tanh", "activation φ of the hidden units")
+
+
+class RNNOptions(RecurrentOptions):
+    model: RNNLanguageConfig = RNNLanguageConfig(cell="rnn", hidden_size=444)
+
+
+RECIPE = recipe_for(RNNOptions())

@@ -1,4 +1,4 @@
-"""Memories: energies that fall, and what is left of patterns as more are stored."""
+"""Memories: energies that fall, what is left of patterns as more are stored, and what is recalled after a while."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +13,7 @@ MOST_LINES, MOST_POINTS = 50, 120
 LINEAR = 0.1
 """Nats above the lowest energy, up to which the axis is linear."""
 ENDS: dict[str, Any] = {"color": PALETTE[1], "markersize": 4, "alpha": 0.7, "markeredgewidth": 0, "clip_on": False}
+BESIDE: dict[str, Any] = {"textcoords": "offset points", "color": MUTED, "fontsize": 8, "va": "center"}
 
 
 @style.house_style
@@ -61,4 +62,25 @@ def capacity_against_load(
     axes.annotate(f"{critical:.3f}", (critical, 0), (4, 4), textcoords="offset points", color=MUTED, fontsize=8)
     axes.set(xlabel="patterns / units", ylabel="mean overlap", ylim=(0, 1.05))
     axes.legend(loc="lower left")
+    return figure
+
+
+@style.house_style
+def recall_over_distance(
+    curves: Mapping[str, Sequence[tuple[int, float]]], *, chance: float, threshold: float, score: str
+) -> Figure:
+    """A line for each network, from distance to distance; below chance it is drawn at chance."""
+    figure, axes = style.one_panel(2.8)
+    for index, (name, points) in enumerate(curves.items()):
+        distances, scores = zip(*points, strict=True)
+        axes.plot(distances, np.maximum(scores, chance), marker="o", markersize=4, label=name, **style.line(index))
+    for height, words in ((threshold, "solved"), (chance, "knowing nothing")):
+        axes.axhline(height, color=MUTED, linewidth=0.9, linestyle=":")
+        axes.annotate(words, (1, height), (4, 0), xycoords=("axes fraction", "data"), **BESIDE)
+    shown = sorted({distance for points in curves.values() for distance, _ in points})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(shown, [f"{distance}" for distance in shown])
+    axes.minorticks_off()
+    axes.set(xlabel="distance in steps", ylabel=score, ylim=(min(0.0, chance) - 0.03, 1.04))
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
