@@ -179,7 +179,7 @@ def _fit(
         if learned:
             learner, rows = LeaveOneOut(attentions[name], learned), RowBatches(len(x), seed)
             study.train_trial(folder, f"attention {name}", learner, rows, None, training, seed=seed)
-        display.update(0.5 + 0.5 * done / len(PROJECTIONS), f"attention: {options.updates} updates of {name}")
+        display.update(0.5 + 0.5 * done / len(PROJECTIONS), f"attention: {name} learned")
     return Regressors(fixed, fitted, attentions, process)
 
 

@@ -84,7 +84,8 @@ class MaskedWindows:
         device: Device = "cpu",
     ):
         self.windows = TextWindows(tokens, size, max(context - len(around), 1), seed=seed)
-        self.alphabet, self.around, self.share, self.masking = alphabet, around, share, masking
+        self.alphabet, self.around, self.share = alphabet, around, share
+        self.masking: MaskingName = masking
         self.seed, self.device = seed, torch.device(device)
 
     def __len__(self) -> int:
