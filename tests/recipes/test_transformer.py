@@ -111,6 +111,11 @@ def test_a_time_limit_leaves_a_published_size_as_it_is(tmp_path: Path):
     assert options["model"]["dropout"] == 0.1
 
 
+@pytest.mark.parametrize("words", [["--size=base"], ["--size", "base"]])
+def test_help_has_the_defaults_of_a_published_size(words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert "(default: 512)" in said(capsys, "train", "transformer", *words, "--help")
+
+
 def test_a_size_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert said(capsys, "train", "transformer", "--size", "huge", "--out", str(tmp_path / "run"), code=2) == (
         "neuropil: --size must be base | big, but got 'huge'."
@@ -120,8 +125,8 @@ def test_a_size_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.slow
 def test_the_base_size_trains(tmp_path: Path):
-    data = write_pairs(tmp_path / "pairs.tsv", 40)
-    few = {"batch_size": 8, "epochs": 3, "learning_rate": 1e-4, "tokens": "characters", "report": False}
+    data = write_pairs(tmp_path / "pairs.tsv", 24)
+    few = {"batch_size": 16, "epochs": 3, "learning_rate": 1e-4, "tokens": "characters", "report": False}
     run = neuropil.train("transformer", data=data, size="base", out=tmp_path / "run", show_progress=False, **few)
     losses = [row["loss"] for row in run.rows if row["kind"] == "validation"]
     assert losses == sorted(losses, reverse=True)
