@@ -113,8 +113,8 @@ def test_what_training_did_not_see_is_said_in_a_sentence(tmp_path: Path, capsys:
 def test_show_has_the_defaults_for_data_of_the_users_own_too(capsys: pytest.CaptureFixture[str]):
     rows = [line.split("\t") for line in said(capsys, "show", "transformer").splitlines() if line.startswith("--")]
     defaults = {name: default for name, _, default, _ in rows}
-    assert defaults["--width"] == "64; with --data 128"
-    assert defaults["--heads"] == "4"
+    assert defaults["--width"] == "64; with --data 128; with --size base 512; with --size big 1024"
+    assert defaults["--positions"] == "sinusoidal"
 
 
 def test_show_has_the_defaults_for_a_model_to_start_from_too(capsys: pytest.CaptureFixture[str]):

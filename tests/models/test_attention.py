@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from einops import rearrange
@@ -26,6 +28,49 @@ def test_the_layer_is_its_equations():
     with record(layer) as tape:
         layer(z)
     torch.testing.assert_close(tape.attention["attention"][:, 0], sim)
+
+
+@settings(deadline=None, max_examples=25)
+@given(d=st.integers(1, 7), e=st.integers(1, 7), d2=st.integers(1, 7), m=st.integers(1, 9), seed=st.integers(0, 999))
+def test_with_values_of_any_width_the_layer_is_torchs_attention(d: int, e: int, d2: int, m: int, seed: int):
+    torch.manual_seed(seed)
+    layer, z = SelfAttention(d, e, d2).double(), torch.randn(3, m, d, dtype=torch.float64)
+    torch.nn.init.normal_(layer.projection.bias)
+    Q, K, V = layer.projection(z).split((e, e, d2), dim=-1)
+    theirs = F.scaled_dot_product_attention(Q, K, V)
+    assert theirs.shape == (3, m, d2)
+    torch.testing.assert_close(layer(z), theirs)
+
+
+@pytest.mark.parametrize("embedding", ["linear", "none"])
+@pytest.mark.parametrize("value_width", [None, 12, 5])
+def test_the_network_over_raw_or_embedded_patches_is_its_equations(embedding: str, value_width: int | None):
+    """Patches of 2 × 3 × 3 pixels have d = 18; where d₂ is another width, attention(z) takes the place of z."""
+    torch.manual_seed(0)
+    widths = {"width": 12, "key_width": 4, "value_width": value_width, "embedding": embedding}
+    if embedding == "none" and value_width:
+        del widths["width"]
+    config = PatchAttentionConfig(shape=(2, 6, 7), patch=3, layers=2, classes=3, dropout=0.0, **widths)
+    model, x = PatchAttention(config).double(), torch.rand(4, 2, 6, 7, dtype=torch.float64)
+    d, d2 = 12 if embedding == "linear" else 18, value_width or 12
+    patches = F.unfold(F.pad(x, (0, 2)), 3, stride=3).mT
+    z = (model.embed(patches) if embedding == "linear" else patches) + model.positions.table
+    assert z.shape == (4, 6, d)
+    for layer in model.layers:
+        residual = z.shape[-1] == d2
+        entering = F.layer_norm(z, (d2,)) if residual else z
+        Q, K, V = layer.get_submodule("attention.projection")(entering).split((4, 4, d2), dim=-1)
+        attended = F.scaled_dot_product_attention(Q, K, V)
+        z = z + attended if residual else attended
+        z = z + layer.get_submodule("network")(F.layer_norm(z, (d2,)))
+    torch.testing.assert_close(model(x), model.output(F.layer_norm(z, (d2,)).mean(1)))
+
+
+def test_an_embedding_width_is_refused_where_nothing_has_it():
+    with pytest.raises(InputError) as error:
+        PatchAttentionConfig(embedding="none", width=8, value_width=5)
+    assert str(error.value) == "--width has no effect on raw patches whose values have a width: leave it out."
+    assert PatchAttentionConfig(embedding="none", width=8).output_width == 8
 
 
 def test_the_bias_of_the_keys_changes_no_weight():
@@ -77,9 +122,12 @@ def test_patches_hold_every_pixel_once_and_are_filled_up_with_zeros(height: int,
 
 @pytest.mark.parametrize("score", ["scaled_dot", "cosine", "gaussian", "additive"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
-def test_every_option_gives_logits_and_gradients_and_can_be_recorded(score: ScoreName, positions: PositionName):
+@pytest.mark.parametrize("values", [{}, {"value_width": 5}, {"embedding": "none"}], ids=["", "own width", "raw"])
+def test_every_option_gives_logits_and_gradients_and_can_be_recorded(
+    score: ScoreName, positions: PositionName, values: dict[str, Any]
+):
     torch.manual_seed(0)
-    config = PatchAttentionConfig(score=score, positions=positions, width=8, key_width=4, layers=2)
+    config = PatchAttentionConfig(score=score, positions=positions, width=8, key_width=4, layers=2, **values)
     model, x = PatchAttention(config).eval(), torch.randint(0, 256, (3, 1, 8, 8), dtype=torch.uint8)
     model.standardize.fit(x)
     with record(model) as tape:

@@ -13,6 +13,7 @@ from neuropil.models.gaussian_process import (
     GaussianProcess,
     GaussianProcessConfig,
     LearnedAttention,
+    attended_mean,
     fit_length,
     smooth,
 )
@@ -376,6 +377,30 @@ def test_learned_attention_is_attention():
     torch.testing.assert_close(attention(query), weights @ y)
     q, k = attention.project(query)
     torch.testing.assert_close(weights, (q @ k.T / math.sqrt(q.shape[1])).softmax(-1))
+
+
+def test_the_value_projection_changes_what_is_mixed_and_no_weight():
+    """Σ_j a_j W^V t_j = W^V Σ_j a_j t_j with t_j = [z_j, φ(x_j)]; at first W^V = [1, 0], kernel regression of y."""
+    x, y = noisy_sine(20, width=2)
+    attention, query = LearnedAttention(x, y, 0.5, waves=4), noisy_sine(7, width=2, seed=1)[0]
+    weights, unit = attention.weights(query), y.std(correction=0)
+    assert torch.equal(attention.values(), y)
+    torch.testing.assert_close(attention(query), weights @ y)
+    with torch.no_grad():
+        attention.value += torch.randn(17, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    assert torch.equal(attention.weights(query), weights)
+    tokens = torch.cat([((y - y.mean()) / unit)[:, None], attention.waves(x)], 1)
+    first = torch.eye(17, dtype=torch.double)[0]
+    torch.testing.assert_close(attention(query), y.mean() + unit * (weights @ tokens) @ (first + attention.value))
+    assert not torch.allclose(attention(query), weights @ y)
+
+
+def test_the_mean_of_a_process_is_attention_with_values_that_mix_the_points():
+    x, y = noisy_sine()
+    query = torch.linspace(-1, 7, 40, dtype=torch.double)[:, None]
+    gp = process(x, y, kernel="matern", length=0.8, height=2.0, noise=0.05, mean=0.4)
+    torch.testing.assert_close(attended_mean(gp, query), gp(query))
+    assert attended_mean(gp, query.float()).dtype == torch.float32
 
 
 def test_a_point_that_is_left_out_does_not_see_itself():

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from torch.nn import functional as F
 
-from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, smooth
+from neuropil.models.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessConfig,
+    LearnedAttention,
+    attended_mean,
+    smooth,
+)
 from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Gaussian, KernelName, Laplacian, RationalQuadratic, build_kernel
 
@@ -168,3 +175,34 @@ def test_smoothing_is_the_formula_of_nadaraya_and_watson(
     np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-6, atol=1e-8)
     weights = attention_weights(torch.from_numpy(query), torch.from_numpy(x), score=Smoothing(Gaussian(length)))
     np.testing.assert_allclose(weights.numpy(), k / k.sum(1, keepdims=True), rtol=1e-6, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@problems
+def test_one_operation_gives_smoothing_the_mean_of_a_process_and_attention(
+    count: int, queries: int, width: int, length: float, height: float, noise: float, seed: int
+):
+    """Softmax of a score, times values: y and ln k for Nadaraya and Watson; (K + σ²I)⁻¹ y, and the sum of k put back,
+    for the process; W^Q φ, W^K φ and W^V [y, φ] for attention."""
+    x, y, query = drawn(count, queries, width, seed)
+    ours_x, ours_y, asked = (torch.from_numpy(each) for each in (x, y, query))
+    k = rbf_kernel(query, x, gamma=1 / (2 * length**2))
+    if (k.sum(1) > 1e-200).all():
+        expected = k @ y / k.sum(1)
+        np.testing.assert_allclose(smooth(asked, ours_x, ours_y, Gaussian(length)), expected, rtol=1e-6, atol=1e-8)
+    options = {"kernel": "gaussian", "length": length, "height": height, "noise": noise}
+    process = GaussianProcess(GaussianProcessConfig(**options)).fit(ours_x, ours_y)  # type: ignore[arg-type]
+    theirs = sklearn_process(height * kernels.RBF(length), x, y, alpha=noise)
+    np.testing.assert_allclose(attended_mean(process, asked), theirs.predict(query), rtol=1e-6, atol=1e-6)
+    covariance = height * rbf_kernel(x, gamma=1 / (2 * length**2))
+    weights = covariance @ np.linalg.inv(covariance + noise * np.eye(count))  # K (K + σ²I)⁻¹, not normalised
+    np.testing.assert_allclose(process.weights(ours_x), weights, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(attended_mean(process, ours_x), weights @ y, rtol=1e-6, atol=1e-6)
+    attention = LearnedAttention(ours_x, ours_y, length, waves=3)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.double))
+        q, keys = attention.project(asked)
+        values = attention.values()[:, None]
+        torch.testing.assert_close(attention(asked), F.scaled_dot_product_attention(q, keys, values)[:, 0])

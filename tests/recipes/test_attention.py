@@ -79,6 +79,16 @@ def test_pictures_of_the_users_own_in_colour_and_of_any_size(tmp_path: Path):
     assert experiment.own_result().metrics["accuracy"] > 0.9
 
 
+def test_raw_patches_and_values_of_their_own_width_are_trained_and_loaded(tmp_path: Path):
+    options = {"embedding": "none", "value_width": 16, "key_width": 8, "layers": 2, "test": 0.8}
+    run = neuropil.train("attention", **options, epochs=1, out=tmp_path / "run", report=False, show_progress=False)
+    model = neuropil.load(run.folder).model
+    assert isinstance(model, PatchAttention)
+    first, second = (layer.get_submodule("attention.projection") for layer in model.layers)
+    assert (first.in_features, first.out_features) == (4, 8 + 8 + 16)  # patches of 2 × 2 pixels
+    assert (second.in_features, second.out_features) == (16, 8 + 8 + 16)
+
+
 def test_a_table_is_refused_with_a_way_out(tmp_path: Path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b,label\n" + "\n".join(f"{i},{i * i},{'xy'[i % 2]}" for i in range(40)))

@@ -16,6 +16,7 @@ from neuropil.recipes import recipe
 from neuropil.recipes.bert_classifier import BERTClassifierOptions, build, fitting_tokens
 from neuropil.runs import open as opening
 from neuropil.runs.run import Run
+from neuropil.tasks.masked_language_modelling.experiment import MaskedLanguageModellingExperiment
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller, alike, written
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig
 
@@ -72,6 +73,15 @@ def test_it_finds_more_than_the_most_frequent_token(run: Run):
     assert own.metrics["loss"] < unigram.metrics["loss"]
     with pytest.warns(UserWarning, match="^120 of 120 passages were in the training part of this run.$"):
         assert run.evaluate(run.folder.parent / "animals.txt")["accuracy"] > 0.4
+
+
+def test_all_of_the_chosen_tokens_are_masked_in_every_part_where_that_is_asked_for(run: Run):
+    bert = recipe("bert")
+    options = bert.options.override(data=run.folder.parent / "animals.txt", masking="all", vocabulary_size=100, **SMALL)
+    experiment = cast(MaskedLanguageModellingExperiment, bert.build(options, 0))
+    for part in ("train", "validation", "test"):
+        for batch in experiment.batches(part).epoch(0):
+            assert torch.equal(batch["input"] == experiment.filler.tokenizer.mask, batch["scored"])
 
 
 def test_likeliest_words_are_those_of_the_model(run: Run):

@@ -10,7 +10,7 @@ import torch
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.inspection.report.page import Picture, Table
+from neuropil.inspection.report.page import Picture, Table, Text
 from neuropil.models.gaussian_process import LearnedAttention
 from neuropil.recipes.gaussian_process import (
     MOST_POINTS,
@@ -93,11 +93,31 @@ def test_with_noise_the_process_becomes_smoothing(photograph: Study):
     assert differences[-1] < 1e-3
 
 
-def test_the_report_has_its_four_pictures(photograph: Study):
+def test_each_projection_is_learned_by_itself_and_its_error_told(photograph: Study):
+    (section,) = [each for each in photograph.findings.sections if each.title == "Where W^Q, W^K and W^V enter"]
+    words = next(block.text for block in section.blocks if isinstance(block, Text))
+    for name in ("none", "W^Q and W^K", "W^V"):
+        assert f"{error_of(photograph, f'attention, {name} learned'):.3g} with" in words
+    assert error_of(photograph, "attention, W^Q and W^K learned") < error_of(photograph, "attention, none learned")
+
+
+def test_parameters_that_are_not_learned_stay_as_smoothing_has_them():
+    x, y = torch.linspace(0, 4, 9, dtype=torch.double)[:, None], torch.arange(9, dtype=torch.double) ** 2
+    (phase,) = LeaveOneOut(LearnedAttention(x, y, 0.6), ("value",)).phases()
+    assert set(phase.parameters) == {"value"}
+
+
+def test_one_operation_is_each_formula(photograph: Study):
+    rows = {str(row[0]): float(str(row[-1]).replace("−", "-")) for row in table_of(photograph, "One operation").rows}
+    assert set(rows) == {"smoothing", "attention", "process"}
+    assert max(rows.values()) < 1e-8
+
+
+def test_the_report_has_its_five_pictures(photograph: Study):
     drawn = [
         block for section in photograph.findings.sections for block in section.blocks if isinstance(block, Picture)
     ]
-    assert len(drawn) == 4
+    assert len(drawn) == 5
 
 
 def test_a_table_of_two_columns_is_learned_from_in_its_own_units(tmp_path: Path):

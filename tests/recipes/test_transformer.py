@@ -6,18 +6,24 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import sacrebleu
 import torch
+from torch import nn
 
 import neuropil
+from command_line import said
 from neuropil.cli import main
 from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError, RunError
+from neuropil.models.transformer import Transformer, TransformerConfig
+from neuropil.parts.parameters import count_parameters
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.scores import nearest_pair, score_translations
+from neuropil.training.schedules import rate_share
 from tasks.translated_dates import SMALL, train_small, write_pairs
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +55,82 @@ def test_own_data_has_its_own_defaults():
     assert options.defaults(own_data=True) == options.own_data
     assert options.own_data is not None
     assert {o.name: o.default for o in options.own_data.options()}["tokens"] == "bpe"
+
+
+def test_the_base_size_is_the_published_transformer_and_its_training():
+    model: TransformerConfig = cast(Any, recipe("transformer").defaults(own_data=True, size="base")).model
+    with torch.device("meta"):
+        ours, theirs = Transformer(model), nn.Transformer(512, 8, 6, 6, 2048, batch_first=True)
+    two_final_norms, embeddings = 2 * 2 * 512, 37_000 * 512
+    assert model.norm == "post"
+    assert model.positions == "sinusoidal"
+    assert count_parameters(ours) == count_parameters(theirs) - two_final_norms + embeddings == 63_082_496
+    assert {m.p for m in ours.modules() if isinstance(m, nn.Dropout)} == {0.1}
+    options = {each.name: each.default for each in recipe("transformer").defaults(own_data=True, size="base").options()}
+    assert (options["optimizer"], options["label_smoothing"], options["tokens"]) == ("adam", 0.1, "bpe")
+    assert options["vocabulary_size"] == 37_000
+
+
+@pytest.mark.parametrize(("size", "width"), [("base", 512), ("big", 1024)])
+@pytest.mark.parametrize("t", [1, 100, 3999, 4000, 4001, 100_000])
+def test_the_learning_rate_of_a_published_size_is_the_papers(size: str, width: int, t: int):
+    options = {each.name: each.default for each in recipe("transformer").defaults(own_data=True, size=size).options()}
+    share = rate_share(options["schedule"], t - 1, 100_000, 4_000)
+    assert share * options["learning_rate"] == pytest.approx(width**-0.5 * min(t**-0.5, t * 4_000**-1.5))
+
+
+def test_a_published_size_is_named_in_the_command_and_gives_way_to_other_options(tmp_path: Path):
+    write_pairs(tmp_path / "pairs.tsv", 40)
+    few = ["--width", "16", "--heads", "2", "--epochs", "1", "--no-report", "--tokens", "characters"]
+    main(
+        [
+            "train",
+            "transformer",
+            "--data",
+            str(tmp_path / "pairs.tsv"),
+            "--size=base",
+            *few,
+            "--out",
+            str(tmp_path / "a"),
+        ]
+    )
+    run = neuropil.load(tmp_path / "a")
+    model = run.settings["facts"]["model"]
+    assert (model["layers"], model["norm"], model["width"]) == (6, "post", 16)
+    assert run.settings["options"]["training"]["schedule"] == "inverse_sqrt"
+    assert "--size base --" in run.settings["command"]
+    assert "--norm" not in run.settings["command"]
+    assert isinstance(run.translate("5 November 2026"), str)
+
+
+def test_a_time_limit_leaves_a_published_size_as_it_is(tmp_path: Path):
+    run = train_small(tmp_path, size="base", epochs=None, minutes=0.01, report=False)
+    options = run.settings["options"]
+    assert options["training"]["optimizer"] == "adam"  # the ladder has muon
+    assert options["objective"]["label_smoothing"] == 0.1  # and its first sizes none
+    assert options["model"]["dropout"] == 0.1
+
+
+@pytest.mark.parametrize("words", [["--size=base"], ["--size", "base"]])
+def test_help_has_the_defaults_of_a_published_size(words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert "(default: 512)" in said(capsys, "train", "transformer", *words, "--help")
+
+
+def test_a_size_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert said(capsys, "train", "transformer", "--size", "huge", "--out", str(tmp_path / "run"), code=2) == (
+        "neuropil: --size must be base | big, but got 'huge'."
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_base_size_trains(tmp_path: Path):
+    data = write_pairs(tmp_path / "pairs.tsv", 24)
+    few = {"batch_size": 16, "epochs": 3, "learning_rate": 1e-4, "tokens": "characters", "report": False}
+    run = neuropil.train("transformer", data=data, size="base", out=tmp_path / "run", show_progress=False, **few)
+    losses = [row["loss"] for row in run.rows if row["kind"] == "validation"]
+    assert losses == sorted(losses, reverse=True)
+    assert run.settings["facts"]["model"]["width"] == 512
 
 
 def test_two_vocabularies_need_two_files(tmp_path: Path):

@@ -30,7 +30,11 @@ SYSTEMS = [
     and recipes.recipe(each.name).predictor is not None
     and isinstance(getattr(recipes.recipe(each.name).options, "training", None), TrainingConfig)
 ]
-PICTURES = ("mlp", "cnn", "attention", "vit")
+PICTURES = ("mlp", "cnn", "attention", "vit", "raw patches")
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "luong": ("seq2seq", {"attention": "general", "input_feeding": True}),
+    "raw patches": ("attention", {"embedding": "none"}),
+}
 
 
 def small(name: str, folder: Path, **options: Any) -> Run:
@@ -79,12 +83,10 @@ def test_an_exported_recurrence_reads_sequences_of_any_length_and_padding(tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*SYSTEMS, "luong"])
+@pytest.mark.parametrize("name", [*SYSTEMS, *VARIANTS])
 def test_every_such_model_is_exported(name: str, tmp_path: Path):
-    if name == "luong":
-        run = small("seq2seq", tmp_path / "run", attention="general", input_feeding=True)
-    else:
-        run = small(name, tmp_path / "run")
+    system, options = VARIANTS.get(name, (name, {}))
+    run = small(system, tmp_path / "run", **options)
     found = exported(run, tmp_path / "model.onnx")
     assert found["difference"] < 1e-4
     assert all(isinstance(axes[0], str) for axes in (found["inputs"] | found["outputs"]).values())

@@ -52,6 +52,7 @@ def show(arguments: ShowArguments) -> None:
     recipe = recipes.recipe(system.name)
     form = FORMS[recipe.verb]
     sets = {"": recipe.options, "--data": recipe.own_data, "--start": recipe.fine_tuning}
+    sets |= {f"--size {size}": recipe.options.override(**values) for size, values in recipe.sizes.items()}
     by_flag = {flag: form(recipe=options).options() for flag, options in sets.items() if options is not None}
     embedded = by_flag.pop("")
     if arguments.json:
@@ -128,7 +129,8 @@ def train(words: list[str]) -> None:
 
     system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
     given = {word.partition("=")[0] for word in words}
-    defaults = recipe.defaults(own_data="--data" in given, start="--start" in given)
+    size = _value_of("--size", words)
+    defaults = recipe.defaults(own_data="--data" in given, start="--start" in given, size=size)
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
     chosen = _changes(defaults, arguments.recipe, words[1:])
@@ -162,6 +164,15 @@ def print_names(verb: str, usage: str, more: str = "") -> None:
     names = ", ".join(system.name for system in SYSTEMS if system.verb == verb)
     print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
     print(f"neuropil {verb} NAME --help lists the options of that system.")
+
+
+def _value_of(flag: str, words: list[str]) -> str | None:
+    """What follows a flag, after a space or an equals sign: it must be known before the words are read."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            return value if equals else following
+    return None
 
 
 def _changes(defaults: Config, given: Config, words: list[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Self-attention over the patches of one picture: what a patch looks for depends on what the picture holds.
 
-    z = patches of x, each projected to d numbers, and where it stands        [m × d]
+    z = patches of x, raw or each projected to d numbers, and where it stands [m × d]
     Q = z W_q + B_q                                                           [m × e]
     K = z W_k + B_k                                                           [m × e]
     V = z W_v + B_v                                                           [m × d₂]
@@ -9,8 +9,9 @@
 
 The kernels of a convolution are the same for every picture. Here they are made from the picture itself: row i of sim(Q,
 K) says how much patch i takes from every other. Layers of it, each added to what comes in and followed by a small
-network for every patch, the mean over the patches and one linear layer make the logits. Without positions the net sees
-a bag of patches, and shuffling them changes nothing.
+network for every patch, the mean over the patches and one linear layer make the logits. Values of another width than
+what comes in cannot be added to it: then attention(z) takes the place of z, as the equation has it, and the layers
+after it are of width d₂. Without positions the net sees a bag of patches, and shuffling them changes nothing.
 """
 
 import math
@@ -35,8 +36,10 @@ ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
 
 class PatchAttentionConfig(Config):
     patch: int | None = option(None, "patch size in pixels; none: 2, or more where a side would have over 8", low=1)
+    embedding: Literal["linear", "none"] = option("linear", "patch embedding: linear, or none for raw patches")
     width: int = option(64, "embedding width d (d_model)", low=1)
     key_width: int = option(64, "width e of queries and keys", low=1)
+    value_width: int | None = option(None, "width d₂ of the values; default: the embedding width", low=1)
     layers: int = option(2, "number of layers", low=1)
     positions: PositionName = option("learned", "positional encoding")
     score: ScoreName = option("scaled_dot", "attention score")
@@ -47,6 +50,8 @@ class PatchAttentionConfig(Config):
     def validate(self) -> None:
         if len(self.shape) != 3:
             raise InputError("patches need pictures of channels, height and width", got=f"inputs of shape {self.shape}")
+        if self.embedding == "none" and self.value_width is not None and self.width != type(self).width:
+            raise InputError("--width has no effect on raw patches whose values have a width", fix="leave it out")
 
     @property
     def patch_side(self) -> int:
@@ -63,17 +68,28 @@ class PatchAttentionConfig(Config):
         """Values in one patch."""
         return self.shape[0] * self.patch_side**2
 
+    @property
+    def input_width(self) -> int:
+        """d, of what the first layer is given."""
+        return self.width if self.embedding == "linear" else self.pixels
+
+    @property
+    def output_width(self) -> int:
+        """d₂, of what every layer returns."""
+        return self.value_width or self.width
+
 
 class PatchAttention(Model):
     def __init__(self, config: PatchAttentionConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize(config.shape)
-        self.embed = nn.Linear(config.pixels, config.width)
-        self.positions = Positions(config.positions, config.width, context=math.prod(config.grid))
-        self.layers = nn.ModuleList(PatchAttentionLayer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width)
-        self.output = nn.Linear(config.width, config.classes)
+        self.embed = nn.Linear(config.pixels, config.width) if config.embedding == "linear" else nn.Identity()
+        self.positions = Positions(config.positions, config.input_width, context=math.prod(config.grid))
+        widths = [config.input_width, *[config.output_width] * (config.layers - 1)]
+        self.layers = nn.ModuleList(PatchAttentionLayer(config, width) for width in widths)
+        self.norm = nn.LayerNorm(config.output_width)
+        self.output = nn.Linear(config.output_width, config.classes)
 
     def forward(self, x: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch class"]:
         return self.classify(self.patches(x))
@@ -87,25 +103,28 @@ class PatchAttention(Model):
         return rearrange(x, pattern, row=rows, column=columns)
 
     def classify(self, patches: Float[Tensor, "batch patch pixel"]) -> Float[Tensor, "batch class"]:
-        z = self.positions(self.embed(patches))  # batch patch width
+        z = self.positions(self.embed(patches))  # batch patch width, d at first and d₂ after a layer
         for layer in self.layers:
             z = layer(z)
         return self.output(reduce(self.norm(z), "batch patch width -> batch width", "mean"))
 
 
 class PatchAttentionLayer(nn.Module):
-    """z ← z + attention(norm z), then z ← z + W₂ φ(W₁ norm z), patch by patch."""
+    """z ← z + attention(norm z), or z ← attention(z) where d₂ is another width than that of z; then
+    z ← z + W₂ φ(W₁ norm z), patch by patch."""
 
-    def __init__(self, config: PatchAttentionConfig):
+    def __init__(self, config: PatchAttentionConfig, width: int):
         super().__init__()
-        width = config.width
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = SelfAttention(width, config.key_width, width, make_score(config.score, config.key_width))
-        self.network = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        values, score = config.output_width, make_score(config.score, config.key_width)
+        self.residual = width == values
+        self.norm1, self.norm2 = nn.LayerNorm(width) if self.residual else nn.Identity(), nn.LayerNorm(values)
+        self.attention = SelfAttention(width, config.key_width, values, score)
+        self.network = nn.Sequential(nn.Linear(values, 2 * values), nn.GELU(), nn.Linear(2 * values, values))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, z: Float[Tensor, "batch patch width"]) -> Float[Tensor, "batch patch width"]:
-        z = z + self.dropout(self.attention(self.norm1(z)))
+    def forward(self, z: Float[Tensor, "batch patch width"]) -> Float[Tensor, "batch patch value"]:
+        attended = self.dropout(self.attention(self.norm1(z)))
+        z = z + attended if self.residual else attended
         return z + self.dropout(self.network(self.norm2(z)))
 
 

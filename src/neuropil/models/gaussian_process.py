@@ -8,13 +8,21 @@ only average.
     likelihood   ln p(y) = −½ (y − μ)ᵀ (K + σ²I)⁻¹ (y − μ) − ½ ln |K + σ²I| − ½ n ln 2π
 
     smoothing    m(x) = Σ_j a_j(x) y_j                         a_j(x) = k(x, x_j) / Σ_j' k(x, x_j')
-    attention    m(x) = Σ_j a_j(x) y_j                         a(x) = softmax_j(q(x)·k(x_j) / √d),  q and k learned
+    attention    m(x) = Σ_j a_j(x) v_j                         a(x) = softmax_j(q(x)·k(x_j) / √d)
+                 q(x) = W^Q φ(x),  k(x_j) = W^K φ(x_j),  v_j = W^V [y_j, φ(x_j)],  all three learned
 
 All three compare x with the points that they hold and mix the values found there. Smoothing is attention with a fixed
-score: its weights lie in [0, 1] and sum to one, so that no answer leaves the range of the values. The weights of a
-Gaussian process may be negative and need not sum to one, because (K + σ²I)⁻¹ takes off what points tell twice; far from
-all points they vanish, and the answer is μ. Divided by their sum they are the weights of smoothing where K + σ²I is a
-multiple of I: with points far apart, or noise that drowns h.
+score, and with W^V = [1, 0], which lets y_j through as it is: its weights lie in [0, 1] and sum to one, so that no
+answer leaves the range of the values. W^Q and W^K change the weights; W^V changes what is mixed, and no weight. The
+weights of a Gaussian process may be negative and need not sum to one, because (K + σ²I)⁻¹ takes off what points tell
+twice; far from all points they vanish, and the answer is μ. Divided by their sum they are the weights of smoothing
+where K + σ²I is a multiple of I: with points far apart, or noise that drowns h.
+
+The mean of a process is the same operation too, without the division by the sum of the weights:
+
+    m(x) − μ = Σ_j k_j(x) u_j = (Σ_j k_j(x)) Σ_j a_j(x) u_j     u = (K + σ²I)⁻¹ (y − μ),   a of smoothing
+
+but its values u mix the points, and W^V the numbers of one point: no W^V turns one into the other.
 """
 
 import itertools
@@ -307,6 +315,17 @@ def smooth(
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
 
 
+@torch.no_grad()
+def attended_mean(process: GaussianProcess, query: Asked) -> Float[Tensor, " query"]:
+    """The mean of a process by the operation that smooths, with other values and without its division."""
+    kernel = build_kernel(process.config.kernel, process.length, period=process.config.period)
+    lower, _ = process.prior.factorise(process.x)
+    # u = (K + σ²I)⁻¹ (y − μ),   m(x) = μ + (Σ_j k_j(x)) Σ_j a_j(x) u_j
+    values = torch.cholesky_solve((process.y - process.prior.mean)[:, None], lower)
+    mixed = attend(query.double(), process.x, values, score=Smoothing(kernel))[:, 0]
+    return (process.prior.mean + process.prior.covariance(query, process.x).sum(1) * mixed).to(query.dtype)
+
+
 def reach_of(x: Points, kernel: KernelName) -> float:
     """The points' reach, as the kernel measures it: the periodic one winds them onto a circle of width 2."""
     spread = (x.amax(0) - x.amin(0)).norm().item()
@@ -336,12 +355,13 @@ class LearnedAttention(nn.Module):
     """Scaled dot-product attention over the points, as in a Transformer, with x written in waves as positions are
     there:
 
-        φ(x) = g [cos Ωx, sin Ωx],   q(x) = (I + W_Q) φ(x),   k(x) = (I + W_K) φ(x)
+        φ(x) = g [cos Ωx, sin Ωx],   q(x) = (I + W_Q) φ(x),   k(x) = (I + W_K) φ(x),   v_j = y_j + s W_V [z_j, φ(x_j)]
 
     At first W_Q = W_K = 0. Then q(x)·k(z) / √d = c Σ cos(ω (x − z)) / F, with frequencies ω spread as N(0, 1/cℓ²), is
     about c exp(−(x − z)² / 2cℓ²), and its softmax is about Gaussian smoothing with the length ℓ. From there W_Q and W_K
     lead to scores that differ from place to place, and weight decay leads back. `sharpness` is c: the greater, the
-    nearer to smoothing it begins.
+    nearer to smoothing it begins. W_V = 0 at first too, so that y is mixed; then what a point contributes may depend on
+    where it is. z is y in standard units, and s their unit.
     """
 
     x: Tensor
@@ -365,9 +385,11 @@ class LearnedAttention(nn.Module):
         self.register_buffer("frequencies", quantiles / (length * math.sqrt(sharpness)))
         self.gain = math.sqrt(sharpness * math.sqrt(inner) / waves)
         self.query, self.key = (nn.Parameter(torch.zeros(inner, inner, dtype=torch.double)) for _ in range(2))
+        self.value = nn.Parameter(torch.zeros(1 + inner, dtype=torch.double))
 
     def forward(self, query: Asked, mask: Mask | None = None) -> Float[Tensor, " query"]:
-        return attend(*self.project(query), self.y[:, None], score=ScaledDot(), mask=mask)[:, 0].to(query.dtype)
+        mixed = attend(*self.project(query), self.values()[:, None], score=ScaledDot(), mask=mask)
+        return mixed[:, 0].to(query.dtype)
 
     def weights(self, query: Asked) -> Float[Tensor, "query point"]:
         return attention_weights(*self.project(query), score=ScaledDot()).to(query.dtype)
@@ -376,6 +398,12 @@ class LearnedAttention(nn.Module):
         """q(x) of what is asked, k(x) of the points."""
         asked, held = self.waves(query), self.waves(self.x)
         return asked + asked @ self.query, held + held @ self.key
+
+    def values(self) -> Values:
+        """v_j = y_j + s W_V [z_j, φ(x_j)] of the points."""
+        unit = self.y.std(correction=0).clamp(min=torch.finfo(self.y.dtype).tiny)  # of values that are all the same
+        token = torch.cat([((self.y - self.y.mean()) / unit)[:, None], self.waves(self.x)], -1)
+        return self.y + unit * token @ self.value
 
     def waves(self, x: Asked) -> Float[Tensor, "query inner"]:
         """φ(x), each axis of x by itself."""

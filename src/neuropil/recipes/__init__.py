@@ -59,6 +59,7 @@ SYSTEMS = (
     System("tracker", RECURRENT, "tracking of an object through film frames and occlusions"),
     System("attention", ATTENTION, "self-attention over the patches of a picture; one operation, nine scores"),
     System("positions", ATTENTION, "sinusoidal, learned and no positional encodings compared"),
+    System("heads", ATTENTION, "one attention head against several at equal width, and pruning: are all needed?"),
     System("gaussian_process", ATTENTION, "from kernel smoothing to attention and Gaussian processes"),
     System("seq2seq", ATTENTION, "recurrent encoder-decoder for translation, with Bahdanau's and Luong's attention"),
     System("transformer", ATTENTION, "encoder-decoder Transformer for translation"),

@@ -37,10 +37,8 @@ def build(options: BERTOptions, seed: int) -> MaskedLanguageModellingExperiment:
     tokenizer = learn_word_pieces([corpus.train], options.masking.vocabulary_size)
     config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), pooler=False)
     filler = TextFiller(initialised(lambda: MaskedBERT(config), seed), tokenizer)
-    probability, training = options.masking.mask_probability, options.training
-    return MaskedLanguageModellingExperiment(
-        filler, corpus, training, seed=seed, name="bert", mask_probability=probability
-    )
+    masking, training = options.masking, options.training
+    return MaskedLanguageModellingExperiment(filler, corpus, training, seed=seed, name="bert", masking=masking)
 
 
 RECIPE = Recipe(BERTOptions(), build, MaskedBERT, TextFiller, ladder=LADDER)

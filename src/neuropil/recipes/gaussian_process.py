@@ -3,13 +3,13 @@ a Gaussian process.
 
     fixed kernel         a_j(x) ∝ k(x, x_j)                         the length by Silverman's rule, from x alone
     length fitted        the same                                   least leave-one-out error
-    learned projections  a_j(x) ∝ exp(q(x)·k(x_j) / √d)             trained by gradient descent on the same errors
+    learned projections  a_j(x) ∝ exp(q(x)·k(x_j) / √d)             W^Q, W^K, W^V by gradient descent on the same errors
     Gaussian process     w(x) = (K + σ²I)⁻¹ k(x)                    hyperparameters by the likelihood; confidence bands
 
 The report draws the four curves, their weights as attention matrices, functions from the prior and the posterior, and
-shows when a process equals smoothing. Without data of your own it reads a row of a photograph that scikit-learn
-carries, of which a fifth of the pixels are known: smooth in the background and rough over the petals, so that no one
-length is right, and each prediction can be checked against the pixel that was held out.
+shows what each projection adds and when a process equals smoothing. Without data of your own it reads a row of a
+photograph that scikit-learn carries, of which a fifth of the pixels are known: smooth in the background and rough over
+the petals, so that no one length is right, and each prediction can be checked against the pixel that was held out.
 """
 
 import importlib.util
@@ -59,6 +59,14 @@ WEIGHT_DECAY = 10.0
 
 Predict = Callable[[Tensor], Tensor]
 PROCESS = "Gaussian process"
+PROJECTIONS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "W^Q and W^K": ("query", "key"),
+    "W^V": ("value",),
+    "W^Q, W^K and W^V": ("query", "key", "value"),
+}
+"""Which of the attention's parameters are learned; all others stay as smoothing has them."""
+ALL_PROJECTIONS = "W^Q, W^K and W^V"
 
 
 class GaussianProcessOptions(Config):
@@ -110,8 +118,13 @@ class Regressors:
 
     fixed: Kernel
     fitted: Kernel
-    attention: LearnedAttention
+    attentions: Mapping[str, LearnedAttention]
+    """By the projections that were learned."""
     process: GaussianProcess
+
+    @property
+    def attention(self) -> LearnedAttention:
+        return self.attentions[ALL_PROJECTIONS]
 
     def means(self, samples: CurvePoints) -> dict[str, Predict]:
         return {
@@ -134,6 +147,7 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
             results = _results(models, samples)
             coverage = results[0].metrics["coverage_share"]
             sections = [_curves_section(models, samples, coverage), _weights_section(models, samples)]
+            sections += [_projections_section(models, samples), _operation_section(models, samples)]
             sections += [_process_section(models.process, samples, seed), _limit_section(models.process, samples)]
             return Findings(results, sections)
 
@@ -157,12 +171,16 @@ def _fit(
     display.update(0.5, f"Gaussian process: length {process.length:.4g}, noise {math.sqrt(process.noise):.4g}")
     # Waves must reach the next point, or it could not be told from those further off.
     length = max(gp.fit_length(x, y, "gaussian"), gp.reach_of(x, "gaussian") / len(x))
-    attention = LearnedAttention(x, y, length, waves=options.waves)
     steps = {"updates": options.updates, "learning_rate": 3e-3, "weight_decay": WEIGHT_DECAY}
     training = TrainingConfig(**steps, keep="last", device="cpu")
-    study.train_trial(folder, "attention", LeaveOneOut(attention), RowBatches(len(x), seed), None, training, seed=seed)
-    display.update(1.0, f"attention: {options.updates} updates of its projections")
-    return Regressors(fixed, fitted, attention, process)
+    attentions: dict[str, LearnedAttention] = {}
+    for done, (name, learned) in enumerate(PROJECTIONS.items(), 1):
+        attentions[name] = LearnedAttention(x, y, length, waves=options.waves)
+        if learned:
+            learner, rows = LeaveOneOut(attentions[name], learned), RowBatches(len(x), seed)
+            study.train_trial(folder, f"attention {name}", learner, rows, None, training, seed=seed)
+        display.update(0.5 + 0.5 * done / len(PROJECTIONS), f"attention: {name} learned")
+    return Regressors(fixed, fitted, attentions, process)
 
 
 def rule_of_thumb(x: Float[Tensor, "point 1"], kernel: KernelName) -> float:
@@ -178,14 +196,15 @@ def rule_of_thumb(x: Float[Tensor, "point 1"], kernel: KernelName) -> float:
 
 
 class LeaveOneOut:
-    """Each point is predicted from all others. Errors are in units of the standard deviation of the values."""
+    """Each point is predicted from all others, and the `learned` parameters follow. Errors are in units of the standard
+    deviation of the values."""
 
-    def __init__(self, model: LearnedAttention):
-        self.model = model
+    def __init__(self, model: LearnedAttention, learned: Sequence[str] = PROJECTIONS[ALL_PROJECTIONS]):
+        self.model, self.learned = model, learned
         self.scale = model.y.std()
 
     def phases(self) -> Sequence[Phase]:
-        return [Phase("leave one out", dict(self.model.named_parameters()), self.loss)]
+        return [Phase("leave one out", {name: self.model.get_parameter(name) for name in self.learned}, self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return self._errors(batch).mean()
@@ -284,6 +303,11 @@ def _results(models: Regressors, samples: CurvePoints) -> list[Result]:
         Result("smoothing, length fitted", metrics["length fitted"]),
         Result("smoothing, fixed kernel", metrics["fixed kernel"]),
         Result("attention, learned projections", metrics["learned projections"]),
+        *(
+            Result(f"attention, {name} learned", errors(_evaluate(models.attentions[name], x), y))
+            for name in PROJECTIONS
+            if name != ALL_PROJECTIONS
+        ),
         Result("linear regression", errors(_linear_regression(samples)(x), y)),
         Result("always the mean", errors(samples.y.mean().expand_as(y), y)),
     ]
@@ -365,6 +389,70 @@ def _weights_section(models: Regressors, samples: CurvePoints) -> Section:
         Picture.of(profiles, "weights of one query over the known points", caption),
         Table(["weights of", "smallest", "largest", "sum of a row"], rows),
     )
+
+
+def _projections_section(models: Regressors, samples: CurvePoints) -> Section:
+    """From smoothing to attention, one projection after another."""
+    places, curves, found = samples.places(), dict[str, Curve](), dict[str, float]()
+    for name, attention in models.attentions.items():
+        found[name] = errors(_evaluate(attention, samples.x_test), samples.y_test)["root_mean_square_error"]
+        curves[f"{name}: error {found[name]:.3g}"] = Curve(_evaluate(attention, places))
+    added = (models.attention.values() - samples.y).detach()
+    words = (
+        "Attention with all projections as smoothing has them, and with some of them learned by leave-one-out error. "
+        "W^Q and W^K decide the weights. W^V decides what they mix: v_j = W^V [y_j, φ(x_j)] in place of y_j, where φ "
+        "are the waves that queries and keys are made of; with W^V = [1, 0] it is kernel regression with a learned "
+        "score. What a point contributes may then depend on where it is: here W^V adds between "
+        f"{_short(added.min().item())} and {_short(added.max().item())} to y. The error on the points held out is "
+        f"{_listed({name: f'{value:.3g}' for name, value in found.items()})}."
+    )
+    labels = {"xlabel": samples.x_name, "ylabel": samples.y_name}
+    held_out = Points(samples.x_test[:, 0], samples.y_test)
+    figure = pictures.smoothers(places[:, 0], curves, samples.known, held_out, **labels)
+    alt = "curves of attention with no projection, with two, with the third and with all learned"
+    return Section.illustrated("Where W^Q, W^K and W^V enter", words, figure, alt)
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    *first, last = (f"{value} with {'nothing' if name == 'none' else name} learned" for name, value in values.items())
+    return f"{', '.join(first)} and {last}"
+
+
+def _operation_section(models: Regressors, samples: CurvePoints) -> Section:
+    """The same operation three times at the known points, each beside its formula as it is written."""
+    x, y = samples.x, samples.y
+    k = models.fitted(x, x)
+    attention, process = models.attention, models.process
+    with torch.no_grad():
+        query, key = attention.project(x)
+        written = torch.softmax(query @ key.T / math.sqrt(query.shape[1]), dim=-1) @ attention.values()
+        pairs = {
+            "smoothing": (gp.smooth(x, x, y, models.fitted), k @ y / k.sum(1)),
+            "attention": (_evaluate(attention, x), written),
+            "process": (gp.attended_mean(process, x), process.predict(x).mean),
+        }
+    apart = {name: (ours - theirs).abs().max().item() / y.std().item() for name, (ours, theirs) in pairs.items()}
+    words = (
+        "Score, softmax, mix: one operation gives all three. Smoothing and attention normalise their weights. Those of "
+        "a process, k(x)ᵀ(K + σ²I)⁻¹, at its own points K(K + σ²I)⁻¹, are not normalised: the softmax's division by "
+        "the sum of k(x, x_j) is undone, and the values u = (K + σ²I)⁻¹(y − μ) mix the points before. W^V mixes the "
+        "numbers of one point and not the points, so that no W^V makes a process of attention; and where W^Q and W^K "
+        "differ, the score need not be symmetric, as a covariance must be."
+    )
+    rows = [
+        ["smoothing", "x, x_j", "ln k(x, x_j)", "y_j", "1", _short(apart["smoothing"])],
+        ["attention", "W^Q φ(x), W^K φ(x_j)", "q·k / √d", "W^V [y_j, φ(x_j)]", "1", _short(apart["attention"])],
+        ["process", "x, x_j", "ln k(x, x_j)", "u_j", "Σ_j h k(x, x_j)", _short(apart["process"])],
+    ]
+    header = [
+        "",
+        "query, key",
+        "score",
+        "value",
+        "multiplied by",
+        "largest difference from the formula / deviation of y",
+    ]
+    return Section.of("One operation", words, Table(header, rows))
 
 
 def _signs(weights: Float[Tensor, "query key"]) -> str:

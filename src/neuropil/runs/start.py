@@ -82,7 +82,7 @@ def _start(
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     if options.get("data") is not None and not are_paths(options["data"]):
         options = options | {"data": _take(name, recipe, options["data"])}
-    defaults = recipe.defaults(own_data=bool(options.get("data")), start=bool(options.get("start")))
+    defaults = recipe.defaults_for(options)
     typed = chosen = defaults.override(**options)
     data = getattr(chosen, "data", None)
     if isinstance(data, SplitConfig) and data.data:
@@ -91,7 +91,8 @@ def _start(
     with refused_memory():
         if options.get("minutes") is not None:
             ladder = recipe.ladder if options.get("data") else Ladder()
-            chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
+            given = {*options, *recipe.sizes.get(options.get("size", ""), {})}
+            chosen = fit_to_minutes(chosen, given, ladder, lambda options: recipe.build(options, seed), began=began)
             if show_progress and (sentence := training_of(chosen).fitted):
                 sys.stderr.write(f"{sentence}\n")
         experiment = recipe.build(chosen, seed)

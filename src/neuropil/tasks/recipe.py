@@ -19,9 +19,10 @@ Verb: TypeAlias = Literal["train", "simulate"]
 @dataclass(frozen=True)
 class Recipe:
     """`options` are the defaults, `own_data` those for a user's data and `fine_tuning` those for a model to start from,
-    where they differ. `build` makes the experiment from options and a seed. `model` and `predictor` are what a finished
-    run is opened as, where it leaves a model. `ladder` has the sizes that a time limit chooses from, for a user's data.
-    `verb` is the command that starts it: what is simulated learns nothing."""
+    where they differ. `sizes` has the options that each `--size` sets in these defaults, by their names. `build` makes
+    the experiment from options and a seed. `model` and `predictor` are what a finished run is opened as, where it
+    leaves a model. `ladder` has the sizes that a time limit chooses from, for a user's data. `verb` is the command that
+    starts it: what is simulated learns nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
@@ -29,6 +30,7 @@ class Recipe:
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
     fine_tuning: Config | None = None
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ladder: Ladder = field(default_factory=Ladder)
     about: str = ""
     verb: Verb = "train"
@@ -39,10 +41,17 @@ class Recipe:
         name = f"neuropil.{self.about}" if self.about else self.model.__module__ if self.model else ""
         return (import_module(name).__doc__ or "").strip()
 
-    def defaults(self, *, own_data: bool, start: bool = False) -> Config:
+    def defaults(self, *, own_data: bool, start: bool = False, size: str | None = None) -> Config:
+        """A size that is none of its own sets nothing: the options refuse it."""
+        usual = self.own_data if own_data and self.own_data is not None else self.options
         if start and self.fine_tuning is not None:
-            return self.fine_tuning
-        return self.own_data if own_data and self.own_data is not None else self.options
+            usual = self.fine_tuning
+        return usual.override(**self.sizes.get(size or "", {}))
+
+    def defaults_for(self, options: Mapping[str, Any]) -> Config:
+        """Of a run with these options, by their names."""
+        own_data, start = bool(options.get("data")), bool(options.get("start"))
+        return self.defaults(own_data=own_data, start=start, size=options.get("size"))
 
     def restore(self, facts: Mapping[str, Any], folder: Path) -> Predictor | None:
         """A predictor as a run left it, with weights still to be loaded; none where a run only makes a report."""

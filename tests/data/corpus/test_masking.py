@@ -1,10 +1,12 @@
 """Hidden tokens: how many, which, and what becomes of them."""
 
+from typing import get_args
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuropil.data.corpus.masking import Alphabet, MaskedWindows, hide
+from neuropil.data.corpus.masking import Alphabet, MaskedWindows, MaskingName, hide
 
 ALPHABET = Alphabet(mask=3, first=5, size=50)
 
@@ -34,6 +36,29 @@ def test_of_the_chosen_eight_in_ten_are_masked_and_one_in_ten_is_another():
     assert abs(kept - (0.1 + 0.1 / 45)) < 0.01  # another token may be the same by chance
     others = of_chosen[(of_chosen != ALPHABET.mask) & (of_chosen != 7)]
     assert set(others.tolist()) == set(range(5, 50)) - {7}
+
+
+def test_of_the_chosen_all_are_masked_where_that_is_the_rule():
+    tokens = torch.randint(5, 50, (200, 500), generator=torch.Generator().manual_seed(2))
+    ordinary = torch.ones_like(tokens, dtype=torch.bool)
+    hidden, chosen = hide(tokens, ordinary, ALPHABET, torch.Generator().manual_seed(0), masking="all")
+    assert chosen.sum() == (hidden == ALPHABET.mask).sum() == 0.15 * tokens.numel()
+    assert (hidden[chosen] == ALPHABET.mask).all()
+    assert torch.equal(hidden[~chosen], tokens[~chosen])
+
+
+def test_both_rules_choose_the_same_places():
+    """So that a run with one is compared with a run with the other on the same tokens."""
+    windows = {
+        masking: MaskedWindows(
+            torch.arange(5, 45), 2, 10, alphabet=ALPHABET, around=(1, 2), share=0.3, masking=masking, seed=0
+        )
+        for masking in get_args(MaskingName)
+    }
+    for published, simple in zip(*(each.epoch(3) for each in windows.values()), strict=True):
+        assert torch.equal(published["scored"], simple["scored"])
+        assert torch.equal(published["target"], simple["target"])
+        assert torch.equal(simple["scored"], simple["input"] == ALPHABET.mask)
 
 
 def test_every_place_is_chosen_as_often():

@@ -4,7 +4,14 @@ import torch
 from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.attention import head_importance, loss_by_heads, patch_attention
+from neuropil.inspection.pictures.attention import (
+    HeadScores,
+    head_importance,
+    head_shares,
+    loss_by_heads,
+    patch_attention,
+    scores_by_heads,
+)
 from neuropil.inspection.report.svg import figure_svg
 
 GRID = (2, 3)
@@ -73,6 +80,27 @@ def test_crosses_mark_the_heads_that_are_removed():
     assert all(line.get_marker() == "x" for line in figure.axes[0].lines)
 
 
+def test_scores_by_heads_are_means_with_their_range_and_a_bound():
+    errors = HeadScores("errors", "mean squared error", {"": {1: [0.7, 0.9], 4: [0.1, 0.3]}}, {1: 0.6, 4: 0.0})
+    shares = HeadScores("shares", "accuracy", {"a": {2: [0.5]}, "b": {2: [0.25]}})
+    left, right = scores_by_heads([errors, shares], "heads", logarithmic=True).axes
+    mean, bound = left.get_lines()
+    np.testing.assert_allclose(mean.get_xydata(), [(1, 0.8), (4, 0.2)])
+    np.testing.assert_allclose(bound.get_xydata(), [(1, 0.6), (4, 0.0)])
+    np.testing.assert_allclose(left.collections[0].get_datalim(left.transData).intervaly, (0.1, 0.9))
+    assert left.get_ylim()[0] == 0
+    assert [text.get_text() for text in left.get_xticklabels()] == ["1", "4"]
+    assert [line.get_label() for line in right.get_lines()] == ["a", "b"]
+
+
+def test_shares_of_heads_stand_in_one_matrix_for_each_network_on_one_scale():
+    figure = head_shares({"one head": np.full((1, 3), 0.25), "2 heads": np.array([[0.9, 0, 0], [0, 0.8, 0.1]])})
+    few, many, _ = figure.axes
+    assert [axes.get_title(loc="left") for axes in (few, many)] == ["one head", "2 heads"]
+    np.testing.assert_allclose(many.images[0].get_array(), [[0.9, 0, 0], [0, 0.8, 0.1]])
+    assert few.images[0].get_clim() == many.images[0].get_clim() == (0, 1)
+
+
 def test_the_loss_is_drawn_against_the_number_of_heads_on_an_axis_from_zero():
     (axes,) = loss_by_heads({0: 0.5, 2: 0.6, 4: 2.0}).axes
     (line,) = axes.lines
@@ -84,6 +112,8 @@ def test_the_loss_is_drawn_against_the_number_of_heads_on_an_axis_from_zero():
     ("picture", "message"),
     [
         (lambda: head_importance({}, {}), "a picture of heads needs at least one layer, but got none."),
+        (lambda: scores_by_heads([], "heads"), "a picture of scores by heads needs at least one panel, but got none."),
+        (lambda: head_shares({}), "a picture of heads needs at least one network, but got none."),
         (lambda: loss_by_heads({}), "a picture of losses by heads needs at least one loss, but got none."),
     ],
 )

@@ -1,6 +1,7 @@
 """Attention weights as matrices over the patches of an image, and what attention heads are worth."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -70,6 +71,64 @@ def loss_by_heads(curve: Mapping[int, float]) -> Figure:
     axes.plot(list(curve), list(curve.values()), color=PALETTE[0], marker="o", markersize=4)
     axes.set(xlabel="heads masked", ylabel="validation loss")
     axes.set_ylim(bottom=0)
+    return figure
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """A panel: named curves of scores by a number of heads, several for each number, and a bound that none can pass."""
+
+    title: str
+    label: str
+    curves: Mapping[str, Mapping[int, Sequence[float]]]
+    bound: Mapping[int, float] = field(default_factory=dict)
+
+
+@style.house_style
+def scores_by_heads(panels: Sequence[HeadScores], xlabel: str, *, logarithmic: bool = False) -> Figure:
+    """Means as lines, from the lowest to the highest score a band; the bound is dotted."""
+    style.require_some(panels, "a picture of scores by heads needs at least one panel")
+    figure = style.new_figure(WIDTH, 3.0)
+    drawn = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, panel in zip(drawn, panels, strict=True):
+        for index, (name, curve) in enumerate(panel.curves.items()):
+            heads, scores = np.array(list(curve)), [np.asarray(each, dtype=float) for each in curve.values()]
+            look = style.line(index)
+            axes.plot(heads, [each.mean() for each in scores], marker="o", markersize=4, label=name or None, **look)
+            low, high = [each.min() for each in scores], [each.max() for each in scores]
+            axes.fill_between(heads, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        if panel.bound:
+            bound = (list(panel.bound), list(panel.bound.values()))
+            axes.plot(*bound, color=INK, linestyle=":", linewidth=1.4, label="least possible")
+        axes.set(xlabel=xlabel, ylabel=panel.label, title=panel.title)
+        if panel.label == "accuracy":
+            style.show_percent(axes)
+        else:
+            axes.set_ylim(bottom=0)
+        if logarithmic:
+            axes.set_xscale("log", base=2)
+            numbers_of_heads = sorted({heads for curve in panel.curves.values() for heads in curve})
+            axes.set_xticks(numbers_of_heads, [str(heads) for heads in numbers_of_heads])
+            axes.minorticks_off()
+    entries = style.legend_entries(drawn)
+    figure.legend(*entries, loc="outside upper right", ncols=len(entries[0]))
+    return figure
+
+
+@style.house_style
+def head_shares(shares: Mapping[str, Float[Array, "head asked"]]) -> Figure:
+    """A matrix for each network: the attention weight of each head on each thing that was asked for."""
+    style.require_some(shares, "a picture of heads needs at least one network")
+    figure = style.new_figure(WIDTH, 2.6)
+    panels = figure.subplots(1, len(shares), squeeze=False)[0]
+    images = []
+    for axes, (name, values) in zip(panels, shares.items(), strict=True):
+        matrix = numbers(values)
+        images.append(style.draw_matrix(axes, matrix, cmap="Oranges", vmin=0, vmax=1))
+        axes.set_xticks(range(matrix.shape[1]), [str(asked + 1) for asked in range(matrix.shape[1])])
+        axes.set_yticks(range(len(matrix)), [str(head + 1) for head in range(len(matrix))])
+        axes.set(title=name, xlabel="slot asked for", ylabel="head")
+    style.draw_colour_bar(figure, images[-1], list(panels), label="attention weight", shrink=0.9)
     return figure
 
 

@@ -61,8 +61,7 @@ def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[l
     """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or
     written."""
     recipe = recipes.recipe(name)
-    defaults = recipe.defaults(own_data=bool(options.get("data")), start=bool(options.get("start")))
-    experiment = recipe.build(defaults.override(**options), seed)
+    experiment = recipe.build(recipe.defaults_for(options).override(**options), seed)
     if not isinstance(experiment, TrainableExperiment):
         raise InputError("only the execution of one model can be explained", got=f"{name}, which is a study of several")
     batch = next(experiment.training_batches.epoch(0))

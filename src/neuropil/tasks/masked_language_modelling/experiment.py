@@ -6,6 +6,7 @@ import torch
 
 from neuropil.config import Config, option
 from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.corpus.masking import MaskingName
 from neuropil.inspection.report.attention import attention_section
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Learner
@@ -21,7 +22,10 @@ SHOWN_CHARACTERS = 400
 
 class MaskingConfig(Config):
     vocabulary_size: int = option(4_000, "maximum vocabulary size (WordPiece)", low=100)
-    mask_probability: float = option(0.15, "probability that a token is masked, to be predicted", low=0.01, high=0.9)
+    mask_probability: float = option(0.15, "share of the tokens that are chosen, to be predicted", low=0.01, high=0.9)
+    masking: MaskingName = option(
+        "80/10/10", "of the chosen tokens, 80 % masked, 10 % random and 10 % unchanged, or all of them masked"
+    )
 
 
 class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
@@ -35,10 +39,11 @@ class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         *,
         seed: int,
         name: str,
-        mask_probability: float,
+        masking: MaskingConfig,
     ):
         self.filler, tokenizer = filler, filler.tokenizer
-        cut = MaskedBatches.of(tokenizer, filler.model.config.context, mask_probability)
+        context, probability = filler.model.config.context, masking.mask_probability
+        cut = MaskedBatches.of(tokenizer, context, probability, masking.masking)
         learner = scorer_for(filler.model)
         super().__init__(corpus, tokenizer, cut, training, seed=seed, name=name, learner=learner, save=self._save_to)
 

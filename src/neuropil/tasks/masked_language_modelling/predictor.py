@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuropil.data.corpus.dataset import Passages
 from neuropil.data.corpus.files import read_text
-from neuropil.data.corpus.masking import Alphabet, MaskedWindows
+from neuropil.data.corpus.masking import Alphabet, MaskedWindows, MaskingName
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
@@ -39,12 +39,19 @@ class MaskedBatches:
     probability: float
     alphabet: Alphabet
     around: tuple[int, int]
+    masking: MaskingName = "80/10/10"
 
     @classmethod
-    def of(cls, tokenizer: PublishedTokenizer, context: int, probability: float = 0.15) -> "MaskedBatches":
+    def of(
+        cls,
+        tokenizer: PublishedTokenizer,
+        context: int,
+        probability: float = 0.15,
+        masking: MaskingName = "80/10/10",
+    ) -> "MaskedBatches":
         numbers = (tokenizer.padding, tokenizer.start, tokenizer.end, tokenizer.mask, tokenizer.unknown)
         _, start, end, mask, _ = special = cast(tuple[int, ...], numbers)  # WordPiece has them all
-        return cls(context, probability, Alphabet(mask, max(special) + 1, len(tokenizer)), (start, end))
+        return cls(context, probability, Alphabet(mask, max(special) + 1, len(tokenizer)), (start, end), masking)
 
     def training_batches(
         self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
@@ -62,6 +69,7 @@ class MaskedBatches:
             alphabet=self.alphabet,
             around=self.around,
             share=self.probability,
+            masking=self.masking,
             seed=seed,
             device=device,
         )
@@ -161,7 +169,7 @@ class TextFiller:
         return Passages(read_text(source))
 
     def evaluate(self, passages: Passages) -> dict[str, float]:
-        """On 15 % of the tokens of the user's texts."""
+        """On 15 % of the tokens of the user's texts, by BERT's rule, whatever the model was trained with."""
         batches = MaskedBatches.of(self.tokenizer, self.model.config.context)
         tokens = encode_text(self.tokenizer, passages.text)
         return evaluate(scorer_for(self.model), batches.evaluation_batches(tokens, self.model.bias.device))
