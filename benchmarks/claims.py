@@ -164,7 +164,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "--beta B`, and under PGD of 40 steps with five restarts.",
             lambda: table(["β", "clean", "attacked"], robustness.betas(trained)),
         ),
-        "directions": (directions.ABOUT, lambda: table(directions.HEADER, directions.rows(trained, training_seconds))),
+        "directions": (directions.ABOUT, lambda: table(directions.HEADER, directions.rows(trained))),
         "error-nodes": (directions.ERROR_NODES_ABOUT, error_nodes),
         "transformations": (
             "Processor time of a step of two populations of N spiking neurons, and how far decoded values differ.",

@@ -20,6 +20,7 @@ from neuropil.inspection.report.predictive_coding import (
     AT_REST,
     ERROR_EXAMPLES,
     ERROR_TAUS,
+    clamped,
     gradients_while_settling,
     steps_to_rest,
     with_error_tau,
@@ -61,17 +62,21 @@ HEADER = (
     "highest",
     *(find_metric(name).title for name in SCORES),
     "milliseconds to classify",
-    "seconds of training",
 )
 ABOUT = (
     "`neuropil train predictive_coding --direction WAY` on the embedded digits: accuracy on the held-out 20 %, "
     f"mean of {len(SEEDS)} seeds with a split each; samples of the first, scored by a classifier; and processor time "
     f"to classify the digits held out. Downwards with `{flags(SETTINGS['down'])}`."
 )
-ERROR_NODES_HEADER = ("τ (inference steps)", f"steps to {AT_REST:.0%} of the first gradient", "µs per step", "ms to it")
+ERROR_NODES_HEADER = (
+    "τ (inference steps)",
+    f"steps to {100 * AT_REST:.0f} % of the first gradient",
+    "µs per step",
+    "ms to it",
+)
 ERROR_NODES_ABOUT = (
     f"Settling of {ERROR_EXAMPLES} digits with both ends clamped, after `neuropil train predictive_coding`, with error "
-    "nodes at equilibrium (τ = 0) and with a time constant."
+    "nodes at equilibrium (τ = 0) and with a time constant, in double precision."
 )
 TIMED_STEPS = 200
 
@@ -96,22 +101,19 @@ def validated() -> Iterator[tuple[Mapping[str, Any], float]]:
             yield options, (experiment.model(part.inputs).argmax(-1) == part.targets).double().mean().item()
 
 
-def rows(trained: Trained, seconds: Callable[[Run], float]) -> Rows:
+def rows(trained: Trained) -> Rows:
     found: Rows = []
     for direction, options in SETTINGS.items():
-        accuracies, durations = list[float](), list[float]()
-        scores, milliseconds = {}, 0.0
+        accuracies, scores, milliseconds = list[float](), {}, 0.0
         for seed in SEEDS:
             with trained("predictive_coding", direction=direction, seed=seed, report=False, **options) as run:
                 accuracies.append(run.metrics["accuracy"])
-                durations.append(seconds(run))
                 if seed == 0:
                     scores = scored_classifier(run)[0].metrics if direction != "up" else {}
                     milliseconds = classifying(run)
         spread = [statistics.mean(accuracies), min(accuracies), max(accuracies)]
         made = [find_metric(name).text(scores[name]) if scores else "–" for name in SCORES]
-        times = [f"{milliseconds:.0f}", f"{statistics.mean(durations):,.0f}"]
-        found.append([direction, *(f"{100 * share:.2f} %" for share in spread), *made, *times])
+        found.append([direction, *(f"{100 * share:.2f} %" for share in spread), *made, f"{milliseconds:.0f}"])
     return found
 
 
@@ -130,16 +132,17 @@ def error_nodes(run: Run) -> Rows:
     few = test.take(torch.randperm(len(test), generator=seeded("few"))[:ERROR_EXAMPLES])
     found: Rows = []
     with torch.no_grad():
-        states = model.begin(model.encode(few.inputs), model.encode_target(few.targets))
         free = [False, *[True] * (model.top - 1), False]
         for tau in ERROR_TAUS:
             other = with_error_tau(model, tau)
+            states = clamped(other, few)
             steps = steps_to_rest(gradients_while_settling(other, states)[0])
-            each = [timed(lambda other=other: other.settle(states, free, TIMED_STEPS)) for _ in range(6)][1:]
+            each = [
+                timed(lambda other=other, states=states: other.settle(states, free, TIMED_STEPS)) for _ in range(6)
+            ][1:]
             step = 1e6 * statistics.median(each) / TIMED_STEPS
-            found.append(
-                [f"{tau:g}", "–" if steps is None else f"{steps}", f"{step:.0f}", f"{(steps or 0) * step / 1000:.1f}"]
-            )
+            total = "–" if steps is None else f"{steps * step / 1000:.1f}"
+            found.append([f"{tau:g}", "–" if steps is None else f"{steps}", f"{step:.0f}", total])
     return found
 
 

@@ -42,7 +42,7 @@ DEPTHS, WIDTH, COMPARED = (2, 4, 8), 32, 64
 SPREADS = (1.0, 10.0)
 COSINE_STEPS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ERROR_TAUS, ERROR_STEPS, ERROR_EXAMPLES = (0.0, 1.0, 3.0, 10.0, 30.0), 400, 16
-AT_REST = 0.01
+AT_REST = 0.1
 """Share of the first gradient of the energy at which states count as settled."""
 ROUNDING = 1e-13
 """Of double precision: a smaller share of a change is none."""
@@ -128,9 +128,8 @@ def accuracies(model: PredictiveCoding, test: Examples) -> list[tuple[int, float
 
 
 def error_nodes_section(model: PredictiveCoding, few: Examples) -> Section:
-    device = model.standardize.mean.device
-    states = model.begin(model.encode(few.inputs.to(device)), model.encode_target(few.targets.to(device)))
-    found = {tau: gradients_while_settling(with_error_tau(model, tau), states) for tau in ERROR_TAUS}
+    networks = {tau: with_error_tau(model, tau) for tau in ERROR_TAUS}
+    found = {tau: gradients_while_settling(other, clamped(other, few)) for tau, other in networks.items()}
     settled = {tau: steps_to_rest(shares) for tau, (shares, _) in found.items()}
     reached = [energy for tau, (_, energy) in found.items() if settled[tau] is not None]
     spreads = sorted({c.nu for c in model.connections})
@@ -147,12 +146,13 @@ def error_nodes_section(model: PredictiveCoding, few: Examples) -> Section:
         "Error nodes may have dynamics of their own, τ dε/dt = x − μ − νε, with a time constant τ in inference steps "
         "(`--error-tau`); with τ = 0 they are always at equilibrium, ε = (x − μ) / ν. Both have the same fixed points. "
         f"{len(few)} test examples with both ends clamped, the error nodes silent at first: until the gradient of the "
-        f"energy stays below {AT_REST:.0%} of the first it takes {_steps_in_words(settled)}. {_agreement(reached)}"
+        f"energy stays below {100 * AT_REST:.0f} % of the first it takes {_steps_in_words(settled)}. "
+        f"{_agreement(reached)}"
     )
     how = (
         f"An error node goes the share c = 1 − exp(−ν/τ) of its way to equilibrium in each step. The dashed line is "
-        f"{AT_REST:.0%} of the first gradient, at which the states count as settled; a dash where they did not within "
-        f"{ERROR_STEPS} steps. Steps are stable below 2 (2/c − 1) over the curvature of the energy."
+        f"{100 * AT_REST:.0f} % of the first gradient, at which the states count as settled; a dash where they did not "
+        f"within {ERROR_STEPS} steps. Steps are stable below 2 (2/c − 1) over the curvature of the energy."
     )
     header = ["τ", *(f"c for ν = {nu:.3g}" for nu in spreads), "steps until settled", f"energy after {ERROR_STEPS}"]
     curves = {f"τ = {tau:g}" if tau else "equilibrium": shares for tau, (shares, _) in found.items()}
@@ -162,11 +162,17 @@ def error_nodes_section(model: PredictiveCoding, few: Examples) -> Section:
 
 
 def with_error_tau(model: PredictiveCoding, tau: float) -> PredictiveCoding:
-    """The same weights, with error nodes of this time constant."""
+    """The same weights, with error nodes of this time constant, in double precision: near rest the gradient of the
+    energy is a small difference of large numbers."""
     other = initialised(lambda: PredictiveCoding(model.config.override(error_tau=tau)), seed=0)
-    other.to(model.standardize.mean)
     other.load_state_dict(model.state_dict())
-    return other.eval()
+    return other.to(model.standardize.mean.device, torch.double).eval()
+
+
+def clamped(model: PredictiveCoding, few: Examples) -> States:
+    """What settling begins with where input and target are given."""
+    device = model.standardize.mean.device
+    return model.begin(model.encode(few.inputs.to(device)), model.encode_target(few.targets.to(device)))
 
 
 def gradients_while_settling(model: PredictiveCoding, states: States) -> tuple[Float[Tensor, " step"], float]:
