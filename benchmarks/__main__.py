@@ -19,6 +19,7 @@ from benchmarks import (
     small_tables,
     spiking_classifier,
     spiking_networks,
+    transformations,
     transformer_step,
     word2vec,
 )
@@ -40,6 +41,7 @@ for benchmark in (
     hodgkin_huxley,
     spiking_networks,
     populations,
+    transformations,
     predictive_coding,
     rbm,
     hopfield,

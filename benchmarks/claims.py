@@ -25,12 +25,15 @@ from torch import Tensor
 
 import neuropil
 from benchmarks import (
+    directions,
     generation,
     gru_conventions,
     recall_distance,
     recurrence_speed,
     robustness,
+    slips,
     small_tables,
+    transformations,
     word2vec,
 )
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
@@ -191,6 +194,16 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "--beta B`, and under PGD of 40 steps with five restarts.",
             lambda: table(["β", "clean", "attacked"], robustness.betas(trained)),
         ),
+        "directions": (directions.ABOUT, lambda: table(directions.HEADER, directions.rows(trained))),
+        "error-nodes": (directions.ERROR_NODES_ABOUT, error_nodes),
+        "transformations": (
+            "Processor time of a step of two populations of N spiking neurons, and how far decoded values differ.",
+            decode_and_encode,
+        ),
+        "notes-slips": (
+            "Each number is computed by `python -m benchmarks.slips`, and a test computes it in another way.",
+            lambda: table(slips.HEADER, slips.rows()),
+        ),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -278,6 +291,17 @@ def imagined_mnist(path: Path) -> dict[str, tuple[str, Callable[[], list[str]]]]
             for name, limit in samples.items()
         },
     }
+
+
+def decode_and_encode() -> list[str]:
+    measured = [*transformations.measure(transformations.Arguments())]
+    rows = transformations.written(measured)
+    return [*table(transformations.HEADER, rows), "", transformations.in_words(measured)]
+
+
+def error_nodes() -> list[str]:
+    with trained("predictive_coding") as run:
+        return table(directions.ERROR_NODES_HEADER, directions.error_nodes(run))
 
 
 def samples() -> list[str]:

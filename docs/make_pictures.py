@@ -162,6 +162,27 @@ def _drawn_speeds(widths: Sequence[float], speeds: Mapping[str, Sequence[float]]
     return figure
 
 
+def time_by_neurons() -> str:
+    """Of a step, decoded and encoded again, and by full weights."""
+    _, *rows = claimed("transformations")
+    sizes, factored, full = zip(*(row[:3] for row in rows), strict=True)
+    times = {"decode and encode": factored, "full weights": full}
+    return standing_alone(figure_svg(_drawn_times(sizes, times)))
+
+
+@house_style
+def _drawn_times(sizes: Sequence[float], times: Mapping[str, Sequence[float]]) -> "Figure":
+    figure = new_figure(7.4, 2.9)
+    axes = figure.subplots()
+    for index, (name, values) in enumerate(times.items()):
+        axes.plot(sizes, values, label=name, marker="o", markersize=3.5, **line(index))
+    axes.set(xlabel="neurons N = M", ylabel="µs per step")
+    make_logarithmic(axes, "x")
+    make_logarithmic(axes)
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
 def over_beta() -> str:
     """Of the figures that `make claims` has found."""
     beta, clean, attacked = zip(*claimed("trades")[1:], strict=True)
@@ -403,6 +424,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "autodiff": autodiff,
     "trades": over_beta,
     "word2vec-speed": words_per_second,
+    "dynamics-cost": time_by_neurons,
     # What some of these show needs no training, so the rest of their report is made short.
     "activations": from_report(
         "activations", "each activation with its derivative", epochs=1, hidden_sizes=(8,), repeats=1
@@ -461,16 +483,19 @@ PICTURES: dict[str, Callable[[], str]] = {
     "hodgkin-huxley": from_report("hodgkin_huxley", "an action potential"),
     "hodgkin-huxley-gates": from_report("hodgkin_huxley", "steady states"),
     "hodgkin-huxley-refractory": from_report("hodgkin_huxley", "answers to two pulses"),
+    "hodgkin-huxley-pump": from_report("hodgkin_huxley", "concentrations, voltage", pump=True),
     "hodgkin-huxley-steps": from_report("hodgkin_huxley", "errors of spike times"),
     "spiking-network": from_report("spiking_network", "raster", duration=600.0),
     "balanced-network": from_report("balanced_network", "rasters and rates"),
     "population": from_report("population", "rates of the neurons"),
     "population-error": from_report("population", "error against"),
+    "population-condition": from_report("population", "condition number"),
     "population-spikes": from_report("population", "spikes, and the value"),
     "dynamics-memory": from_report("dynamics", "values that two memories"),
     "dynamics-lorenz": from_report("dynamics", "the path of the network"),
     "dynamics-clocks": from_report("dynamics", "the oscillator with both clocks"),
     "predictive-coding": from_report("predictive_coding", "energy while"),
+    "predictive-coding-error-nodes": from_report("predictive_coding", "gradient of the energy"),
     "predictive-coding-cosines": from_report("predictive_coding", "cosine between"),
     "predictive-coding-generated": from_report("predictive_coding", "a generated picture"),
     "predictive-coding-completed": from_report("predictive_coding", "covered pictures"),

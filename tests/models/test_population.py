@@ -11,7 +11,16 @@ from sklearn.linear_model import Ridge
 
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig
-from neuropil.models.population import Method, Population, ball, decoding_error, solve_decoders, values_of
+from neuropil.models.population import (
+    Method,
+    Population,
+    ball,
+    condition_number,
+    decoding_error,
+    gram_eigenvalues,
+    solve_decoders,
+    values_of,
+)
 
 METHODS: list[Method] = ["cholesky", "conjugate gradients"]
 GRID = np.linspace(-1, 1, 501)
@@ -259,3 +268,31 @@ def test_a_part_that_is_not_there_is_refused():
     with pytest.raises(InputError) as error:
         population[3]
     assert str(error.value) == "a part must be among the dimensions 0 to 2, but got 3."
+
+
+# --- the matrix that is inverted --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neurons", [2, 8, 40])
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_the_condition_number_is_numpys_of_the_matrix_that_decoders_invert(neurons: int, noise: float):
+    population = Population(neurons, seed=neurons)
+    rates = population.rates(population.points)
+    inverted = rates.T @ rates + len(rates) * (noise * rates.max()) ** 2 * np.eye(neurons)
+    assert condition_number(rates, noise) == pytest.approx(np.linalg.cond(inverted), rel=1e-8)
+
+
+def test_without_noise_it_is_the_square_of_numpys_of_the_rates():
+    """The product itself has no digits left for it."""
+    population = Population(40, seed=1)
+    rates = population.rates(population.points)
+    assert condition_number(rates, 0.0) == pytest.approx(np.linalg.cond(rates) ** 2, rel=1e-6)
+    assert condition_number(rates, 0.0) > 1e3 * condition_number(rates, 0.1)
+    np.testing.assert_allclose(gram_eigenvalues(rates)[:5], np.linalg.eigvalsh(rates.T @ rates)[::-1][:5])
+
+
+def test_neurons_that_are_alike_have_no_condition_number_without_noise():
+    rates = np.repeat(np.linspace(0, 1, 20)[:, None], 2, 1)
+    assert condition_number(rates, 0.0) > 1e25
+    assert condition_number(rates[:1], 0.0) > 1e25  # fewer points than neurons
+    assert condition_number(rates, 0.1) == pytest.approx(1 + np.square(rates).sum() / (20 * 0.01))

@@ -69,6 +69,18 @@ def test_rk4_is_brians_wherever_the_current_is_constant_and_near_it_elsewhere():
     assert largest_difference(trains(recording.times, recording.neurons), theirs) < 0.02
 
 
+def test_with_rest_at_minus_70_millivolts_it_is_brians_neuron_5_millivolts_lower():
+    brian, lower = reference(), HodgkinHuxley(HodgkinHuxleyConfig(resting_potential=-70.0, fires_at=-5.0))
+    dt, sampled = float(brian["dt"]), int(brian["sampled"])
+    each_step = torch.from_numpy(brian["currents"]).repeat_interleave(round(1 / dt), 0)
+    how: dict[str, Any] = {"dt": dt, "method": "exponential_euler", "start": START - 5, "watch": torch.arange(10)}
+    recording = lower.simulate(each_step, duration=float(brian["duration"]), **how)
+    theirs = brian["exponential_euler_voltages"] - 5
+    np.testing.assert_allclose(recording.voltages[sampled - 1 :: sampled], theirs, atol=1e-6)
+    trains_of_theirs = trains(brian["exponential_euler_times"], brian["exponential_euler_neurons"])
+    assert largest_difference(trains(recording.times, recording.neurons), trains_of_theirs) < 1e-6
+
+
 # --- SciPy ------------------------------------------------------------------------------------------------------------
 
 
@@ -133,3 +145,24 @@ def test_exponential_euler_is_late_by_the_error_of_its_step():
     recording = ours("exponential_euler")
     difference = largest_difference(trains(recording.times, recording.neurons), by_scipy())
     assert 0.02 < difference < 2
+
+
+def test_the_set_with_rest_at_minus_70_millivolts_follows_an_adaptive_solver():
+    """As books print it: E_Na = 45, E_K = −82, E_L = −59.387 mV, and rates from −70 mV."""
+
+    def lower_slopes(_: float, state: np.ndarray, current: np.ndarray) -> list[float]:
+        v, n, m, h = state
+        alpha_n, beta_n = 0.01 * (v + 60) / (1 - np.exp(-(v + 60) / 10)), 0.125 * np.exp(-(v + 70) / 80)
+        alpha_m, beta_m = 0.1 * (v + 45) / (1 - np.exp(-(v + 45) / 10)), 4 * np.exp(-(v + 70) / 18)
+        alpha_h, beta_h = 0.07 * np.exp(-(v + 70) / 20), 1 / (1 + np.exp(-(v + 40) / 10))
+        flow = 120 * m**3 * h * (v - 45) + 36 * n**4 * (v + 82) + 0.3 * (v + 59.387)
+        gates = [alpha_n * (1 - n) - beta_n * n, alpha_m * (1 - m) - beta_m * m, alpha_h * (1 - h) - beta_h * h]
+        return [current[0] - flow, *gates]
+
+    model = HodgkinHuxley(HodgkinHuxleyConfig(resting_potential=-70.0))
+    assert model.rest == pytest.approx(-70, abs=0.01)
+    begin, how = [-70.0, *resting_gates()], {"rtol": 1e-9, "atol": 1e-9, "args": (np.array([10.0]),)}
+    solved = solve_ivp(lower_slopes, (0, 60), begin, "DOP853", events=crossing(0), **how)
+    recording = model.simulate(torch.tensor([10.0]).double(), duration=60, method="rk4", start=-70.0)
+    assert len(recording.times) >= 4
+    np.testing.assert_allclose(recording.times, solved.t_events[0], atol=1e-3)

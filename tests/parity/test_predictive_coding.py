@@ -1,11 +1,14 @@
-"""Predictive coding written by hand beside autograd's gradients of its energy, and beside back-propagation."""
+"""Predictive coding written by hand beside autograd's gradients of its energy, beside back-propagation, and its nodes
+in time beside SciPy's solution of their differential equations."""
 
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 from torch.nn import functional as F
 
 from neuropil.models.mlp import MLP, MLPConfig
@@ -107,3 +110,40 @@ def test_settled_with_a_small_error_the_weights_change_as_by_backpropagation(dep
         assert bias is not None
         torch.testing.assert_close(connection.weight.grad, weight.T, rtol=0.01, atol=0.01 * weight.abs().max().item())
         torch.testing.assert_close(connection.bias.grad, bias, rtol=0.01, atol=0.01 * bias.abs().max().item())
+
+
+def test_value_and_error_nodes_in_time_follow_scipys_solution():
+    """Two hidden layers, predictions upwards: τ dε/dt = x' − μ − νε and dx/dt = −ε_x / ν + σ'(x) ⊙ (ε / ν) Mᵀ."""
+    torch.manual_seed(0)
+    spreads, tau, duration = (0.7, 0.7, 1.6), 0.5, 3.0
+    config = PredictiveCodingConfig(
+        hidden_sizes=(4, 3), activation="tanh", direction="up", nu_up=0.7, nu_target=1.6, shape=(5,), outputs=2
+    )
+    weights, states = PredictiveCoding(config).double().state_dict(), [torch.randn(1, n).double() for n in (5, 4, 3, 2)]
+    matrices = [weights[f"up.{number}.weight"].numpy() for number in range(3)]
+    x0, y = states[0][0].numpy(), states[3][0].numpy()
+    borders = np.cumsum([4, 3, 4, 3])
+
+    def change(_: float, nodes: np.ndarray) -> np.ndarray:
+        x1, x2, e1, e2, e3 = np.split(nodes, borders)
+        a1, a2 = np.tanh(x1), np.tanh(x2)
+        errors = [x1 - x0 @ matrices[0], x2 - a1 @ matrices[1], y - a2 @ matrices[2]]
+        d1 = -e1 / spreads[0] + (1 - a1**2) * (matrices[1] @ e2) / spreads[1]
+        d2 = -e2 / spreads[1] + (1 - a2**2) * (matrices[2] @ e3) / spreads[2]
+        found = [(miss - nu * node) / tau for miss, nu, node in zip(errors, spreads, (e1, e2, e3), strict=True)]
+        return np.concatenate([d1, d2, *found])
+
+    start = np.concatenate([states[1][0], states[2][0], np.zeros(9)])
+    truth = solve_ivp(change, (0, duration), start, rtol=1e-10, atol=1e-12).y[:, -1]
+
+    def apart(steps: int) -> float:
+        dt = duration / steps
+        model = PredictiveCoding(config.override(error_tau=tau / dt)).double()
+        model.load_state_dict(weights)
+        nodes = model.silent_errors(1)
+        found = model.settle(states, [False, True, True, False], steps, rates=[dt] * 4, errors=nodes)
+        return float(np.abs(torch.cat([*found[1:-1], *(nodes or [])], 1)[0].numpy() - truth).max())
+
+    coarse, fine = apart(1_000), apart(2_000)
+    assert coarse < 5e-3
+    assert fine == pytest.approx(coarse / 2, rel=0.05)  # of the first order

@@ -232,3 +232,37 @@ def test_a_run_that_would_not_fit_into_memory_is_refused():
 def test_an_undershoot_is_spoken_of_where_there_is_one():
     assert _undershoot(torch.tensor([-65.0, 40.0, -75.0]), -65.0) == ", which takes the voltage 10.0 mV below rest"
     assert _undershoot(torch.tensor([-65.0, 40.0, -60.0]), -65.0) == ", and the voltage stays above rest"
+
+
+# --- rest and pump ----------------------------------------------------------------------------------------------------
+
+
+def test_rest_can_be_put_at_minus_70_millivolts(tmp_path: Path, study: Study):
+    lower = study_in(tmp_path, resting_potential=-70.0)
+    (facts,) = (block for block in lower.findings.sections[0].blocks if isinstance(block, Numbers))
+    values = {item.label: item for item in facts.items}
+    assert values["rest"].value == "−70.0 mV"
+    assert values["lowest"].note == "E_K is −82.0 mV"
+    for own, other in zip(lower.evaluate()[4:], study.evaluate()[4:], strict=True):
+        assert own.metrics["peak_mv"] == pytest.approx(other.metrics["peak_mv"] - 5, abs=1e-6)
+
+
+def test_with_a_pump_the_report_says_what_it_restores_and_what_runs_down_without(tmp_path: Path):
+    study = study_in(tmp_path, pump=True, diameter=2.0)
+    words = words_of(study, "The sodium–potassium pump")
+    (section,) = (section for section in study.findings.sections if section.title == "The sodium–potassium pump")
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    kept, lost = table.rows
+    assert [kept[0], lost[0]] == ["with the pump", "pump blocked"]
+    assert f"with the pump {kept[1]} spikes" in words
+    assert f"blocked there are {lost[1]} spikes" in words
+    assert float(kept[2]) > float(kept[3])  # sodium at most, and at the end
+    assert float(lost[2]) == float(lost[3])
+    assert float(str(lost[4]).replace("−", "-")) < float(str(kept[4]).replace("−", "-"))  # E_Na
+    assert any(isinstance(block, Picture) for block in section.blocks)
+
+
+def test_a_pump_that_cannot_balance_the_membrane_is_refused_before_anything_runs():
+    with pytest.raises(InputError) as error:
+        options_with(pump=True, leak_reversal=-90.0)
+    assert str(error.value).startswith("a pump must balance the sodium and the potassium that leak at rest")

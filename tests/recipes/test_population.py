@@ -8,6 +8,7 @@ import pytest
 
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table
+from neuropil.randomness import mix
 from neuropil.recipes.population import SIZES, PopulationOptions, build
 from neuropil.tasks.study import Study
 
@@ -81,3 +82,20 @@ def test_options_that_do_not_fit_get_their_sentence(options: dict[str, Any], mes
     with pytest.raises(InputError) as error:
         build(PopulationOptions(**options), seed=0)
     assert str(error.value) == message
+
+
+def test_condition_numbers_are_those_of_the_populations_and_noise_bounds_them(study: tuple[Study, Path]):
+    def value(cell: str) -> float:
+        digits, _, power = cell.replace(",", "").partition("·10")
+        return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")) or 0)
+
+    none, *noisy = [[value(cell) for cell in row[1:]] for row in rows(study[0], "Condition number")]
+    options = PopulationOptions(duration=400.0, repeats=1)
+    population = options.population(40, mix(0, 40, 0))
+    rates = population.rates(population.points)
+    assert none[1] == pytest.approx(np.linalg.cond(rates) ** 2, rel=0.05)
+    penalty = len(rates) * (0.1 * rates.max()) ** 2
+    assert noisy[1][1] == pytest.approx(np.linalg.cond(rates.T @ rates + penalty * np.eye(40)), rel=0.05)
+    assert none == sorted(none)
+    assert all(more < less for less, more in zip(noisy[0], noisy[-1], strict=True))
+    assert max(noisy[0]) < 1e6 < none[-1]

@@ -17,7 +17,8 @@ import neuropil
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
-from neuropil.inspection.report.page import Table
+from neuropil.inspection.report.page import Table, Text
+from neuropil.inspection.report.predictive_coding import error_nodes_section
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch
 from neuropil.recipes.predictive_coding import PredictiveCodingOptions, build
@@ -213,3 +214,17 @@ def test_it_reads_digits_and_makes_some_that_another_classifier_reads(tmp_path: 
     made = [run.sample(50, seed=1, label=str(label)).values.flatten(1) / 255 for label in range(10)]
     right = np.mean([other.predict(each.numpy()) == label for label, each in enumerate(made)])
     assert right > 0.4  # chance is 0.1
+
+
+def test_the_report_says_how_long_error_nodes_of_each_time_constant_take(tmp_path: Path):
+    experiment = build(PredictiveCodingOptions().override(hidden_sizes=(16,), error_tau=2.0), seed=0)
+    model = experiment.model
+    assert isinstance(model, PredictiveCoding)
+    section = error_nodes_section(model, experiment.splits.test.take(torch.arange(8)))
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    (words,) = (block.text for block in section.blocks if isinstance(block, Text))
+    assert [row[0] for row in table.rows] == ["0", "1", "3", "10", "30"]
+    for tau, *_, steps, _ in table.rows[1:]:
+        assert f"{'more than 400' if steps == '–' else steps} with τ = {tau}" in words
+    assert float(str(table.rows[2][1])) == pytest.approx(1 - np.exp(-1 / 3), abs=1e-3)  # c for ν = 1
+    assert model.config.error_tau == 2.0

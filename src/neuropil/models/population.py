@@ -163,6 +163,20 @@ def solve_decoders(
     return (_by_cholesky if method == "cholesky" else _by_conjugate_gradients)(A, F, float(penalty)).numpy()
 
 
+def condition_number(activities: Float[Array, "point neuron"], noise: float = NOISE) -> float:
+    """Of AᵀA + P σ² I, which is inverted for decoders: its largest eigenvalue over its smallest."""
+    eigenvalues = gram_eigenvalues(activities)
+    penalty = len(activities) * (noise * np.abs(activities).max()) ** 2
+    smallest = float(eigenvalues[-1] + penalty)
+    return float(eigenvalues[0] + penalty) / smallest if smallest > 0 else math.inf
+
+
+def gram_eigenvalues(activities: Float[Array, "point neuron"]) -> Float[Array, " neuron"]:
+    """Of AᵀA, from the largest on: squares of A's singular values, which have twice the digits that AᵀA has."""
+    singular = np.linalg.svd(activities, compute_uv=False)
+    return np.pad(np.square(singular), (0, activities.shape[1] - len(singular)))
+
+
 def _by_cholesky(A: torch.Tensor, F: torch.Tensor, penalty: float) -> torch.Tensor:
     """(AᵀA + λI) D = AᵀF or, where points are fewer than neurons, D = Aᵀ (AAᵀ + λI)⁻¹ F, which is the same."""
     wide = A.shape[0] < A.shape[1]

@@ -5,12 +5,13 @@ Every experiment is what a physiologist would do to an axon: short pulses of gro
 it depends on their width; two pulses one after the other show when it can fire again; constant currents give the f–I
 curve. Then your own current, if you give a file, and the error of the time steps, measured against much shorter ones.
 
-The membrane is yours to change: warm it, block its sodium channels (`--sodium 40`), or shift its reversal potentials
-(`--potassium-reversal`).
+The membrane is yours to change: warm it, block its sodium channels (`--sodium 40`), shift its reversal potentials
+(`--potassium-reversal`), or put rest at −70 mV (`--resting-potential -70`). With `--pump` its ion concentrations change
+too, and the sodium–potassium pump restores them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,6 +35,7 @@ from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxleyRecording,
     Method,
 )
+from neuropil.models.hodgkin_huxley.pump import IonRecording, PumpConfig, PumpedAxon
 from neuropil.parts.synapses import latencies
 from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
@@ -57,12 +59,15 @@ CURVE, CURVE_DURATION, CURVE_SETTLED = torch.linspace(0, 100, 201, dtype=torch.d
 """µA/cm² and ms."""
 STEP_TEST, STEP_FACTORS, FINE = 100.0, (0.5, 1, 2, 4, 8), 10
 """ms of the comparison of time steps, multiples of the options' step, and how much finer the reference is."""
+FIRING, RECOVERY, EVERY = 5_000.0, 40_000.0, 5.0
+"""ms for which a current is given to an axon with a pump, for which it then recovers, and between two samples."""
 MOST_KEPT = 20_000_000
 METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler": "exponential Euler", "rk4": "rk4"}
 
 
 class HodgkinHuxleyOptions(Config):
     neuron: HodgkinHuxleyConfig = HodgkinHuxleyConfig()
+    ions: PumpConfig = PumpConfig()
     currents: tuple[float, ...] = option((3.0, 7.0, 10.0, 30.0), "constant currents (µA/cm²), a neuron for each")
     drive: Path | None = option(None, "CSV of currents (µA/cm²): a column for each neuron, optionally time (ms)")
     duration: float = option(100.0, "simulated time (ms)")
@@ -77,7 +82,11 @@ class HodgkinHuxleyOptions(Config):
         for current in self.currents:
             if not math.isfinite(current):
                 raise InputError("currents must be finite", got=f"{current:g}")
-        HodgkinHuxley(self.neuron).num_steps(self.duration, self.dt, self.method, min(0.0, *self.currents))
+        model = HodgkinHuxley(self.neuron)
+        model.num_steps(self.duration, self.dt, self.method, min(0.0, *self.currents))
+        if self.ions.pump:
+            PumpedAxon(model, self.ions)
+            equations.require_dt(self.neuron, self.dt, "staggered")
 
 
 def build(options: HodgkinHuxleyOptions, seed: int) -> Study:
@@ -112,7 +121,10 @@ def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display)
     traces = {"voltages": recording.voltages, "n": recording.n, "m": recording.m, "h": recording.h}
     write_arrays(folder / TRACES, times=times, currents=currents, **traces)
     sections.append(_given_section(axon, names, currents, recording))
-    display.update(0.8, "steps of several lengths")
+    if options.ions.pump:
+        display.update(0.75, "the sodium–potassium pump")
+        sections.append(_pump_section(axon, rates))
+    display.update(0.9, "steps of several lengths")
     results, section = _step_section(axon, rates)
     return Findings([*results, *_neuron_results(names, recording)], [*sections, section])
 
@@ -230,7 +242,8 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
     phases = phases_of(times, voltage, torch.stack(list(flows.values())).sum(0), rest, PULSE_AT)
     names = {"n": "n opens potassium", "m": "m opens sodium", "h": "h closes it"}
     gates = {name: getattr(recording, gate)[:, 0] for gate, name in names.items()}
-    levels = {"E_Na": neuron.sodium_reversal, "rest": rest, "E_K": neuron.potassium_reversal}
+    sodium, potassium, _ = neuron.reversals
+    levels = {"E_Na": sodium, "rest": rest, "E_K": potassium}
     words = (
         f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the "
         "voltage until the m gates, which are fast, let in more sodium than leaves as potassium. From there on the "
@@ -244,7 +257,7 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
         Number("rest", _millivolts(rest)),
         Number("takes off at", _millivolts(level), "where more flows in than out"),
         Number("peak", _millivolts(voltage.max().item()), late),
-        Number("lowest", _millivolts(voltage.min().item()), f"E_K is {_millivolts(neuron.potassium_reversal)}"),
+        Number("lowest", _millivolts(voltage.min().item()), f"E_K is {_millivolts(potassium)}"),
     ]
     rows = [[str(k), name, f"{begin:.2f}", f"{end - begin:.2f}"] for k, (name, begin, end) in enumerate(phases, 1)]
     table = Table(["", "phase", "begins (ms)", "lasts (ms)"], rows)
@@ -263,9 +276,9 @@ def _millivolts(voltage: float) -> str:
 
 
 def _gate_section(axon: Axon) -> Section:
-    v, speed = torch.linspace(-110, 60, 341, dtype=torch.double), axon.options.neuron.speed
-    steady = dict(zip("nmh", equations.steady_state(v, speed)[1:], strict=True))
-    constants = dict(zip("nmh", equations.time_constants(v, speed), strict=True))
+    v, neuron = torch.linspace(-110, 60, 341, dtype=torch.double), axon.options.neuron
+    steady = dict(zip("nmh", equations.steady_state(v, neuron.speed, neuron.shift)[1:], strict=True))
+    constants = dict(zip("nmh", equations.time_constants(v, neuron.speed, neuron.shift), strict=True))
     at_rest = int((v - axon.model.rest).abs().argmin())
     ratios = {gate: (constants[gate] / constants["m"])[at_rest].item() for gate in "nh"}
     words = (
@@ -383,7 +396,7 @@ def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
     """Every method with steps of several lengths, against rk4 with much shorter ones."""
     options = axon.options
     largest = {method: equations.largest_dt(options.neuron, method) for method in STEPS}
-    current = 1.5 * CURVE[rates > 0][:1] if (rates > 0).any() else CURVE[20:21]
+    current = _firing_current(rates)
     fine = min(options.dt, largest["rk4"]) / FINE
     truth = axon.run(current, STEP_TEST, dt=fine, method="rk4")
     dts = [options.dt * factor for factor in STEP_FACTORS]
@@ -411,6 +424,74 @@ def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
         return results, Section("Integration error", [Text(words), table])
     figure, alt = pictures.step_errors(dts, errors), "errors of spike times by the length of a step"
     return results, Section.illustrated("Integration error", words, figure, alt, table)
+
+
+def _firing_current(rates: Rates) -> Float[Tensor, " one"]:
+    """Half as strong again as the weakest that makes the membrane fire on and on, if any does."""
+    return 1.5 * CURVE[rates > 0][:1] if (rates > 0).any() else CURVE[20:21]
+
+
+def _pump_section(axon: Axon, rates: Rates) -> Section:
+    """An axon that is made to fire and then left alone, with its pump and with the pump blocked."""
+    pumped, current, dt = PumpedAxon(axon.model, axon.options.ions), _firing_current(rates), axon.options.dt
+    duration = FIRING + RECOVERY
+    drive = equations.pulse(current, start=0.0, stop=FIRING, duration=duration, dt=dt)
+    recordings = {
+        name: pumped.simulate(drive, duration=duration, dt=dt, every=EVERY, blocked=blocked)
+        for name, blocked in (("with the pump", False), ("pump blocked", True))
+    }
+    seconds = recordings["with the pump"].sampled / 1000
+    panels = {
+        "sodium inside (mM)": {name: each.sodium[:, 0] for name, each in recordings.items()},
+        "potassium inside (mM)": {name: each.potassium[:, 0] for name, each in recordings.items()},
+        "voltage (mV)": {name: each.voltages[:, 0] for name, each in recordings.items()},
+        "pump current (µA/cm²)": {"with the pump": pumped.pump_current(recordings["with the pump"].sodium[:, 0])},
+    }
+    words = (
+        "The pump takes three sodium ions out for two potassium ions in, so that a net current flows outwards. "
+        f"{current.item():g} µA/cm² for {FIRING / 1000:g} s (shaded), then none, for an axon of "
+        f"{axon.options.ions.diameter:g} µm: {_restored(pumped, recordings['with the pump'])} "
+        f"{_run_down(pumped, recordings['pump blocked'])}"
+    )
+    rows = [[name, *cells] for name, cells in _ion_rows(pumped, recordings)]
+    header = ["", "spikes", "sodium at most (mM)", "sodium at the end", "E_Na at the end (mV)", "E_K", "V"]
+    caption = f"At rest sodium inside is {pumped.sodium:.1f} mM, and the pump current {_at_rest(pumped):.2f} µA/cm²."
+    figure = pictures.ions_over_time(seconds, panels, stimulus=FIRING / 1000)
+    alt = "concentrations, voltage and pump current, with the pump and without"
+    return Section.illustrated("The sodium–potassium pump", words, figure, alt, Table(header, rows, caption))
+
+
+def _at_rest(pumped: PumpedAxon) -> float:
+    return float(pumped.pump_current(torch.tensor(pumped.sodium, dtype=torch.double)))
+
+
+def _restored(pumped: PumpedAxon, recording: IonRecording) -> str:
+    sodium, current = recording.sodium[:, 0], pumped.pump_current(recording.sodium[:, 0])
+    raised, left = sodium.max().item() - pumped.sodium, sodium[-1].item() - pumped.sodium
+    return (
+        f"with the pump {len(recording.times)} spikes raise sodium inside by {raised:.2f} mM and the pump current from "
+        f"{_at_rest(pumped):.2f} to {current.max():.2f} µA/cm²; after {RECOVERY / 1000:g} s without current "
+        f"{100 * (1 - left / raised) if raised > 0 else 100:.0f} % of the rise are gone."
+    )
+
+
+def _run_down(pumped: PumpedAxon, recording: IonRecording) -> str:
+    ends = {name: potential[-1, 0].item() for name, potential in pumped.reversals(recording).items()}
+    membrane = pumped.membrane
+    return (
+        f"With the pump blocked there are {len(recording.times)} spikes, and all runs down: E_Na goes from "
+        f"{_millivolts(membrane.sodium_reversal)} to {_millivolts(ends['E_Na'])}, E_K from "
+        f"{_millivolts(membrane.potassium_reversal)} to {_millivolts(ends['E_K'])}, and the voltage from "
+        f"{_millivolts(pumped.model.rest)} to {_millivolts(recording.voltages[-1, 0].item())}."
+    )
+
+
+def _ion_rows(pumped: PumpedAxon, recordings: Mapping[str, IonRecording]) -> Iterator[tuple[str, list[str]]]:
+    for name, each in recordings.items():
+        ends = [potential[-1, 0].item() for potential in pumped.reversals(each).values()]
+        voltages = [f"{value:.1f}".replace("-", "−") for value in (*ends, each.voltages[-1, 0].item())]
+        sodium = each.sodium[:, 0]
+        yield name, [str(len(each.times)), f"{sodium.max():.2f}", f"{sodium[-1]:.2f}", *voltages]
 
 
 def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) -> dict[str, float]:

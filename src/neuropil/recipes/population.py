@@ -2,7 +2,8 @@
 
 The decoders are solved for a noise σ on the rates, given as a share of the highest rate. Two errors are told apart:
 that of decoding exact rates, which is what the tuning curves cannot express, and that of decoding noisy rates. The
-report draws both against the number of neurons beside theory, then decodes from spikes, and two values at once.
+report draws both against the number of neurons beside theory, and the condition number of the matrix that is inverted,
+with noise and without; then it decodes from spikes, and two values at once.
 
 The function is an expression of x such as ``sin(3*x)``, read by the project's own parser and never run as code.
 """
@@ -36,6 +37,7 @@ NOISES = (0.05, 0.1, 0.2, 0.4)
 HARDLY_ANY = 1e-4
 """Noise that keeps equations solvable, and no more."""
 SYNAPSES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 DRAWS = 50
 """Of the noise, over which a measured error is averaged."""
 
@@ -99,7 +101,8 @@ def _compute(
     write_arrays(folder / SPIKES, times=decoded.spike_times, neurons=decoded.neurons)
     write_arrays(folder / TRACES, **dict(zip(decoded._fields[:5], decoded[:5], strict=True)))
     sections = [_curves_section(population), _decoding_section(options, population, function, seed)]
-    sections += [_scaling_section(scaling), _spikes_section(options, population, decoded, seed)]
+    sections += [_scaling_section(scaling), _condition_section(options, seed)]
+    sections.append(_spikes_section(options, population, decoded, seed))
     sections.append(_vector_section(options, seed))
     return Findings(_results(options, population, decoded, seed), sections)
 
@@ -227,6 +230,46 @@ def _scaling_section(scaling: dict[int, dict[float, DecodingError]]) -> Section:
 def _scaling_row(name: str, errors: Float[Array, " size"], theory: str) -> list[str]:
     slope = f"{np.polyfit(np.log(SIZES), np.log(errors), 1)[0]:.2f}".replace("-", "−")
     return [name, *(f"{error:.4f}" for error in errors[::2]), slope, theory]
+
+
+def _condition_section(options: PopulationOptions, seed: int) -> Section:
+    """How well HᵀH can be inverted, for populations of several sizes, and the spectrum of one."""
+    activities = {size: _activities(options, size, seed) for size in SIZES}
+    noises = (0.0, *NOISES)
+    found = {
+        noise: np.array([coding.condition_number(each, noise) for each in activities.values()]) for noise in noises
+    }
+    shown = min(SIZES, key=lambda size: abs(size - options.neurons))
+    spectrum = coding.gram_eigenvalues(activities[shown])
+    floor = len(activities[shown]) * (options.noise * activities[shown].max()) ** 2
+    raised, condition = int((spectrum < floor).sum()), coding.condition_number(activities[shown], options.noise)
+    words = (
+        "Decoders invert HᵀH, where H holds the rates of all neurons at all sample points. Its condition number, the "
+        "largest eigenvalue over the smallest, says how much an error of the rates can be magnified. Tuning curves are "
+        f"alike, so that it is {_power(found[0.0][0])} for {SIZES[0]} neurons and {_power(found[0.0][-1])} for "
+        f"{SIZES[-1]} (doubles have 16 digits). Noise σ adds Pσ² to every eigenvalue: with σ = {options.noise:g}, "
+        f"{raised} of {len(spectrum)} eigenvalues of {shown} neurons are below that, and the condition number falls "
+        f"from {_power(found[0.0][SIZES.index(shown)])} to {_power(condition)}."
+    )
+    header = ["noise σ", *(f"N = {size}" for size in SIZES[::2])]
+    rows = [["none" if not noise else f"{noise:g}", *map(_power, each[::2])] for noise, each in found.items()]
+    curves = {"none" if not noise else f"{noise:g}": each for noise, each in found.items()}
+    figure = pictures.condition_numbers(SIZES, curves, spectrum, floor, neurons=shown)
+    alt = "condition number against the number of neurons, and eigenvalues"
+    return Section.illustrated("Condition number", words, figure, alt, Table(header, rows, "Of HᵀH + Pσ²I."))
+
+
+def _activities(options: PopulationOptions, size: int, seed: int) -> Float[Array, "point neuron"]:
+    population = options.population(size, mix(seed, size, 0))
+    return population.rates(population.points)
+
+
+def _power(value: float) -> str:
+    """Two digits and a power of ten."""
+    if value < 10_000:
+        return f"{value:,.0f}"
+    digits, exponent = f"{value:.1e}".split("e")
+    return f"{digits}·10{str(int(exponent)).translate(SUPERSCRIPTS)}"
 
 
 def _spikes_section(options: PopulationOptions, population: Population, decoded: DecodedSpikes, seed: int) -> Section:

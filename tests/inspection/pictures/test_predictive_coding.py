@@ -3,7 +3,13 @@ import pytest
 import torch
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
+from neuropil.inspection.pictures.predictive_coding import (
+    completed,
+    cosines_over_settling,
+    generated,
+    gradient_while_settling,
+    settling,
+)
 from neuropil.inspection.report.svg import figure_svg
 
 
@@ -72,3 +78,16 @@ def test_what_does_not_belong_together_is_refused():
     with pytest.raises(InputError) as error:
         generated([[np.zeros((2, 2))]], ["a", "b"])
     assert str(error.value) == "a picture of generated images needs rows of one for each class, but got [1] images."
+
+
+def test_gradients_have_a_line_for_each_kind_of_error_nodes_and_one_for_rest():
+    shares = {"equilibrium": torch.tensor([1.0, 0.1, 0.001]), "τ = 3": torch.tensor([1.0, 0.5, 0.2])}
+    (axes,) = gradient_while_settling(shares, rest=0.01).axes
+    first, second, rest = (np.asarray(each.get_ydata(), dtype=float) for each in axes.lines)
+    np.testing.assert_allclose(first, [1, 0.1, 0.001])
+    np.testing.assert_allclose(second, [1, 0.5, 0.2])
+    np.testing.assert_allclose(rest, 0.01)
+    assert axes.get_yscale() == "log"
+    with pytest.raises(InputError) as error:
+        gradient_while_settling({}, rest=0.01)
+    assert str(error.value) == "a picture of settling needs gradients, but got none."

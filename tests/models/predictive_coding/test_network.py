@@ -1,5 +1,6 @@
 """Predictive coding settles down its energy, by what neighbours know alone, and learns from where it ends."""
 
+import math
 from typing import Any, Literal
 
 import pytest
@@ -10,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
+from neuropil.models.predictive_coding.connection import approach
 from neuropil.models.predictive_coding.network import (
     Free,
     PredictiveCoding,
@@ -161,6 +163,123 @@ def test_probabilities_of_classes_sum_to_one():
     shares = model(torch.randn(9, 5, dtype=torch.double)).exp()
     torch.testing.assert_close(shares.sum(-1), torch.ones(9, dtype=torch.double))
     assert (shares > 0).all()
+
+
+# --- error nodes in time ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("tau", [0.5, 8.0])
+def test_error_nodes_in_time_come_to_rest_where_those_at_equilibrium_do(
+    direction: Literal["up", "down", "both"], tau: float
+):
+    spreads: dict[str, Any] = {"nu_up": 0.8, "nu_down": 2.0, "nu_target": 1.5}
+    still, moving = (network(direction=direction, activation="tanh", error_tau=each, **spreads) for each in (0, tau))
+    states, nodes = still.begin(torch.randn(3, 5).double(), torch.randn(3, 4).double()), moving.silent_errors(3)
+    with torch.no_grad():
+        rest = still.settle(states, between(still), 2_000)
+        found = moving.settle(states, between(moving), 2_000, errors=nodes)
+    assert nodes is not None
+    for a, b in zip(found, rest, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+    for a, b in zip(nodes, still.errors(rest), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+def test_error_nodes_much_faster_than_a_step_are_at_equilibrium_in_it():
+    still, fast = network(nu_down=2.0), network(nu_down=2.0, error_tau=1e-3)
+    states = random_states(still)
+    for a, b in zip(still.settle(states, between(still), 20), fast.settle(states, between(fast), 20), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("tau", [0.7, 4.0])
+def test_settling_by_slow_error_nodes_is_descent_with_momentum(tau: float):
+    """In a linear network with one ν, momentum and dampening are 1 − c."""
+    model = network(direction="up", activation="identity", error_tau=tau)
+    beta, states = math.exp(-1 / tau), random_states(model)
+    hidden = [state.clone().requires_grad_() for state in states[1:-1]]
+    optimizer = torch.optim.SGD(hidden, lr=0.05, momentum=beta, dampening=beta)
+    for _ in range(30):
+        optimizer.zero_grad()
+        model.energy([states[0], *hidden, states[-1]]).sum().backward(inputs=hidden)
+        optimizer.step()
+    nodes = [error.detach() for error in model.errors(states)]  # PyTorch's first velocity is the whole gradient
+    settled = model.settle(states, between(model), 30, rates=[0.05] * 4, errors=nodes)
+    for a, b in zip(settled[1:-1], hidden, strict=True):
+        torch.testing.assert_close(a, b.detach())
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.0, 5.0])
+def test_steps_are_stable_up_to_the_stated_limit_and_not_beyond(tau: float):
+    model = network(direction="up", activation="identity", error_tau=tau)
+    states, sizes = random_states(model), model.config.sizes[1:-1]
+
+    def energy(flat: Tensor) -> Tensor:
+        return model.energy([states[0][:1], *flat[None].split(sizes, dim=1), states[-1][:1]]).sum()
+
+    curvature = torch.autograd.functional.hessian(energy, torch.zeros(sum(sizes), dtype=torch.double))
+    c = approach(1.0, tau)
+    limit = 2 * (2 / c - 1) / torch.linalg.eigvalsh(curvature).max().item()
+    with torch.no_grad():
+        below, above = (
+            model.settle(states, between(model), 1_500, rates=[factor * limit] * 4) for factor in (0.98, 1.02)
+        )
+        assert model.energy(below).max() < model.energy(states).max()
+        assert not model.energy(above).max() < 1e6 * model.energy(states).max()
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    seed=st.integers(0, 10_000),
+    direction=st.sampled_from(DIRECTIONS),
+    spreads=st.tuples(*[st.floats(0.5, 3.0)] * 3),
+    tau=st.floats(0.05, 20.0),
+)
+def test_stable_rates_stay_stable_with_error_nodes_of_any_time_constant(
+    seed: int, direction: Literal["up", "down", "both"], spreads: tuple[float, float, float], tau: float
+):
+    options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
+    model = network(seed, direction=direction, activation="identity", error_tau=tau, **options)
+    states = random_states(model)
+    with torch.no_grad():
+        settled = model.settle(states, between(model), 600, rates=model.stable_rates())
+        assert (model.energy(settled) < model.energy(states)).all()
+
+
+def test_weights_learn_from_the_error_nodes_as_they_are():
+    model = network(direction="both", error_tau=4.0, nu_down=2.0)
+    learner, batch = SettledEnergy(model), example_batch(model)
+    learner.loss(batch).backward()
+    nodes = model.silent_errors(6)
+    states = learner.settled(batch, nodes)
+    assert nodes is not None
+    assert not torch.allclose(nodes[0], model.errors(states)[0], atol=1e-2)
+    for c, error in zip(model.connections, nodes, strict=True):
+        # −σ(x)ᵀ ε / ν, the mean over the batch
+        slope = -torch.einsum("bi,bj->ij", model.read(c.source, states[c.source]), error / c.nu) / 6
+        torch.testing.assert_close(c.weight.grad, slope.detach())
+
+
+def test_incremental_visits_go_on_from_the_error_nodes_and_so_does_a_learner_from_its_memory():
+    model = network(error_tau=3.0)
+    first, second, batch = SettledEnergy(model), SettledEnergy(model), example_batch(model)
+    nodes = model.silent_errors(6)
+    with torch.no_grad():
+        beginning = model.begin(model.encode(batch["input"]), model.encode_target(batch["target"]))
+        expected = model.settle(beginning, between(model), 3, errors=nodes)
+        for visit in range(2):
+            first.loss({**batch, "visit": torch.full((6,), visit)})
+        second.load_state_dict(first.state_dict())
+        for learner in (first, second):
+            learner.loss({**batch, "visit": torch.full((6,), 2)})
+            for a, b in zip([*learner.kept, *learner.kept_errors], [*expected, *(nodes or [])], strict=True):
+                torch.testing.assert_close(a, b)
+        first.loss({**batch, "visit": torch.zeros(6)})
+        fresh = model.silent_errors(6)
+        model.settle(beginning, between(model), 1, errors=fresh)
+    for a, b in zip(first.kept_errors, fresh or [], strict=True):
+        torch.testing.assert_close(a, b)
 
 
 # --- what is local ----------------------------------------------------------------------------------------------------

@@ -67,6 +67,24 @@ def cosines_over_settling(steps: Sequence[int], cosines: Cosines, *, columns: in
 
 
 @house_style
+def gradient_while_settling(shares: Energies, *, rest: float) -> Figure:
+    """The gradient of the energy over steps, as a share of the first, a line for each kind of error nodes; at `rest`
+    the states count as settled."""
+    if not shares:
+        raise InputError("a picture of settling needs gradients", got="none")
+    figure = new_figure(style.WIDTH, 2.9)
+    axes = figure.subplots()
+    for index, (name, share) in enumerate(shares.items()):
+        axes.plot(numbers(share), label=name, **line(index))
+    axes.axhline(rest, color=style.INK, linewidth=0.8, linestyle="--")
+    axes.set(xlabel="settling step", ylabel="gradient, as a share of the first", title="Gradient of the energy")
+    style.make_logarithmic(axes)
+    axes.margins(x=0)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+@house_style
 def generated(images: Sequence[Sequence[Image]], classes: Sequence[str]) -> Figure:
     """A column for each class, one generated picture under the other."""
     if not images or any(len(row) != len(classes) for row in images):

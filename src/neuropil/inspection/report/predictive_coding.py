@@ -11,8 +11,15 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
+from neuropil.inspection.pictures.predictive_coding import (
+    completed,
+    cosines_over_settling,
+    generated,
+    gradient_while_settling,
+    settling,
+)
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.models.predictive_coding.connection import approach
 from neuropil.models.predictive_coding.network import (
     Chosen,
     Free,
@@ -34,6 +41,9 @@ INFERENCE_STEPS = (0, 1, 5, 20, 100)
 DEPTHS, WIDTH, COMPARED = (2, 4, 8), 32, 64
 SPREADS = (1.0, 10.0)
 COSINE_STEPS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+ERROR_TAUS, ERROR_STEPS, ERROR_EXAMPLES = (0.0, 1.0, 3.0, 10.0, 30.0), 400, 16
+AT_REST = 0.1
+"""Share of the first gradient of the energy at which states count as settled."""
 ROUNDING = 1e-13
 """Of double precision: a smaller share of a change is none."""
 
@@ -45,6 +55,7 @@ def inside_sections(model: PredictiveCoding, test: Examples) -> list[Section]:
     few = test.take(torch.randperm(len(test), generator=seeded("few"))[:EXAMPLES])
     sections = [
         settling_section(model, few, test),
+        *([error_nodes_section(model, few.take(torch.arange(min(ERROR_EXAMPLES, len(few)))))] if model.top > 1 else []),
         backpropagation_section(few.take(torch.arange(min(COMPARED, len(few))))),
         generation_section(model, test.schema),
     ]
@@ -111,6 +122,93 @@ def accuracies(model: PredictiveCoding, test: Examples) -> list[tuple[int, float
         answers = [model.infer(part.to(device), steps)[model.top].argmax(-1).cpu() for part in test.inputs.split(512)]
         found.append((steps, (torch.cat(answers) == test.targets).double().mean().item()))
     return found
+
+
+# --- error nodes in time ----------------------------------------------------------------------------------------------
+
+
+def error_nodes_section(model: PredictiveCoding, few: Examples) -> Section:
+    networks = {tau: with_error_tau(model, tau) for tau in ERROR_TAUS}
+    found = {tau: gradients_while_settling(other, clamped(other, few)) for tau, other in networks.items()}
+    settled = {tau: steps_to_rest(shares) for tau, (shares, _) in found.items()}
+    reached = [energy for tau, (_, energy) in found.items() if settled[tau] is not None]
+    spreads = sorted({c.nu for c in model.connections})
+    rows = [
+        [
+            f"{tau:g}",
+            *(f"{approach(nu, tau):.3g}" for nu in spreads),
+            "–" if settled[tau] is None else f"{settled[tau]}",
+            f"{energy:.5g}",
+        ]
+        for tau, (_, energy) in found.items()
+    ]
+    words = (
+        "Error nodes may have dynamics of their own, τ dε/dt = x − μ − νε, with a time constant τ in inference steps "
+        "(`--error-tau`); with τ = 0 they are always at equilibrium, ε = (x − μ) / ν. Both have the same fixed points. "
+        f"{len(few)} test examples with both ends clamped, the error nodes silent at first: until the gradient of the "
+        f"energy stays below {100 * AT_REST:.0f} % of the first it takes {_steps_in_words(settled)}. "
+        f"{_agreement(reached)}"
+    )
+    how = (
+        f"An error node goes the share c = 1 − exp(−ν/τ) of its way to equilibrium in each step. The dashed line is "
+        f"{100 * AT_REST:.0f} % of the first gradient, at which the states count as settled; a dash where they did not "
+        f"within {ERROR_STEPS} steps. Steps are stable below 2 (2/c − 1) over the curvature of the energy."
+    )
+    header = ["τ", *(f"c for ν = {nu:.3g}" for nu in spreads), "steps until settled", f"energy after {ERROR_STEPS}"]
+    curves = {f"τ = {tau:g}" if tau else "equilibrium": shares for tau, (shares, _) in found.items()}
+    figure = gradient_while_settling(curves, rest=AT_REST)
+    alt = "gradient of the energy while states and error nodes settle"
+    return Section.illustrated("Error nodes in time", words, figure, alt, Table(header, rows, how))
+
+
+def with_error_tau(model: PredictiveCoding, tau: float) -> PredictiveCoding:
+    """The same weights, with error nodes of this time constant, in double precision: near rest the gradient of the
+    energy is a small difference of large numbers."""
+    other = initialised(lambda: PredictiveCoding(model.config.override(error_tau=tau)), seed=0)
+    other.load_state_dict(model.state_dict())
+    return other.to(model.standardize.mean.device, torch.double).eval()
+
+
+def clamped(model: PredictiveCoding, few: Examples) -> States:
+    """What settling begins with where input and target are given."""
+    device = model.standardize.mean.device
+    return model.begin(model.encode(few.inputs.to(device)), model.encode_target(few.targets.to(device)))
+
+
+def gradients_while_settling(model: PredictiveCoding, states: States) -> tuple[Float[Tensor, " step"], float]:
+    """With both ends clamped: the norm of ∂F/∂x before the first step and after each, as a share of the first, and the
+    mean energy at the end."""
+    free, found = [False, *[True] * (model.top - 1), False], [_slope(model, states)]
+    end = states
+    for end in model.settling(states, free, ERROR_STEPS):
+        found.append(_slope(model, end))
+    return torch.stack(found) / found[0], model.energy(end).mean().item()
+
+
+def _slope(model: PredictiveCoding, states: States) -> Tensor:
+    hidden = [state.detach().requires_grad_() for state in states[1:-1]]
+    with torch.enable_grad():
+        energy = model.energy([states[0], *hidden, states[-1]]).sum()
+        return torch.cat([slope.flatten() for slope in torch.autograd.grad(energy, hidden)]).norm()
+
+
+def steps_to_rest(shares: Float[Tensor, " step"]) -> int | None:
+    """From where on the gradient stays below `AT_REST`."""
+    above = (shares > AT_REST).nonzero()
+    steps = int(above[-1]) + 1 if len(above) else 0
+    return steps if steps < len(shares) else None
+
+
+def _steps_in_words(settled: Mapping[float, int | None]) -> str:
+    taken = ((tau, f"more than {ERROR_STEPS}" if steps is None else f"{steps}") for tau, steps in settled.items())
+    return ", ".join(f"{steps} with τ = {tau:g}" if tau else f"{steps} steps at equilibrium" for tau, steps in taken)
+
+
+def _agreement(energies: Sequence[float]) -> str:
+    if len(energies) < 2:
+        return ""
+    apart = (max(energies) - min(energies)) / min(energies) if min(energies) else 0.0
+    return f"The energies of those that settled differ by {100 * apart:.2g} % at the end."
 
 
 # --- beside back-propagation ------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@
 
 V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: no factor is needed.
 
+Hodgkin and Huxley measured voltages from rest, so that a set of parameters follows from where rest is put: at −65 mV as
+above, with E_Na = 50, E_K = −77 and E_L = −54.387, or at −70 mV, with everything 5 mV lower.
+
 While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
 τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
 
@@ -41,6 +44,8 @@ Method = Literal["staggered", "exponential_euler", "rk4"]
 Time: TypeAlias = float | Float[Tensor, " neuron"]
 IONS = ("sodium", "potassium", "leak")
 
+RATES_REST, REVERSALS = -65.0, (50.0, -77.0, -54.387)
+"""mV: the resting potential for which the rates are written, and the reversal potentials that go with it."""
 RK4_LIMIT = 2.785
 """Runge and Kutta's step is stable for dx/dt = −λx while λ dt is below this."""
 NEURONS_AT_ONCE = 128
@@ -53,9 +58,12 @@ class HodgkinHuxleyConfig(Config):
     sodium: float = option(120.0, "maximal sodium conductance ḡ_Na (mS/cm²)", low=0)
     potassium: float = option(36.0, "maximal potassium conductance ḡ_K (mS/cm²)", low=0)
     leak: float = option(0.3, "leak conductance ḡ_L (mS/cm²)", low=1e-6)
-    sodium_reversal: float = option(50.0, "sodium reversal potential E_Na (mV)", low=-200, high=200)
-    potassium_reversal: float = option(-77.0, "potassium reversal potential E_K (mV)", low=-200, high=200)
-    leak_reversal: float = option(-54.387, "leak reversal potential E_L (mV)", low=-200, high=200)
+    resting_potential: float = option(
+        -65.0, "resting potential of the parameter set (mV): −65 or −70", low=-90, high=-40
+    )
+    sodium_reversal: float | None = option(None, "E_Na (mV); 115 above the resting potential", low=-200, high=200)
+    potassium_reversal: float | None = option(None, "E_K (mV); 12 below the resting potential", low=-200, high=200)
+    leak_reversal: float | None = option(None, "E_L (mV); 10.613 above the resting potential", low=-200, high=200)
     temperature: float = option(6.3, "temperature T (°C); gates are three times as fast per 10 °C", low=0, high=40)
     fires_at: float = option(0.0, "voltage whose upward crossing counts as a spike (mV)", low=-60, high=60)
 
@@ -64,9 +72,21 @@ class HodgkinHuxleyConfig(Config):
         """φ"""
         return 3.0 ** ((self.temperature - 6.3) / 10)
 
+    @property
+    def shift(self) -> float:
+        """mV that all voltages lie above those of the equations."""
+        return self.resting_potential - RATES_REST
+
+    @property
+    def reversals(self) -> tuple[float, float, float]:
+        """E_Na, E_K and E_L: those that are given, or where they lie from rest."""
+        given = self.sodium_reversal, self.potassium_reversal, self.leak_reversal
+        usual = (potential + self.shift for potential in REVERSALS)
+        return tuple(other if own is None else own for own, other in zip(given, usual, strict=True))
+
 
 class Membrane(NamedTuple):
-    """C, ḡ, E and φ: tensors for PyTorch, numbers for Numba."""
+    """C, ḡ, E, φ and how far voltages are shifted: tensors for PyTorch, numbers for Numba."""
 
     capacitance: Any
     sodium: Any
@@ -76,6 +96,7 @@ class Membrane(NamedTuple):
     potassium_reversal: Any
     leak_reversal: Any
     speed: float
+    shift: float
 
 
 class MembraneState(NamedTuple):
@@ -89,8 +110,9 @@ class MembraneState(NamedTuple):
 
 
 @both
-def rates(v, speed):
+def rates(v, speed, shift):
     """α and β of n, m and h, in 1/ms."""
+    v = v - shift
     return (
         (speed * 0.1 * bernoulli(-(v + 55) / 10), speed * 0.125 * exp(-(v + 65) / 80)),
         (speed * bernoulli(-(v + 40) / 10), speed * 4 * exp(-(v + 65) / 18)),
@@ -118,7 +140,7 @@ def pull(state, current, membrane):
 def derivative(state, current, membrane):
     """dV/dt in mV/ms and that of the gates in 1/ms."""
     drive, conductance = pull(state, current, membrane)
-    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed)
+    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed, membrane.shift)
     return MembraneState(
         (drive - conductance * state.v) / membrane.capacitance,
         alpha_n * (1 - state.n) - beta_n * state.n,
@@ -134,8 +156,8 @@ def relax_voltage(state, current, dt, membrane):
 
 
 @both
-def relax_gates(state, dt, speed):
-    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, speed)
+def relax_gates(state, dt, membrane):
+    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed, membrane.shift)
     n = relax(state.n, alpha_n, alpha_n + beta_n, dt)
     m = relax(state.m, alpha_m, alpha_m + beta_m, dt)
     return MembraneState(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
@@ -143,14 +165,14 @@ def relax_gates(state, dt, speed):
 
 @both
 def exponential_euler(state, current, dt, membrane):
-    later = relax_gates(state, dt, membrane.speed)
+    later = relax_gates(state, dt, membrane)
     return MembraneState(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
 
 
 @both
 def staggered(state, current, dt, membrane):
     """Gates are half a step behind the voltage, before and after; at rest, where all begins, it is the same."""
-    later = relax_gates(state, dt, membrane.speed)
+    later = relax_gates(state, dt, membrane)
     return MembraneState(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
 
 
@@ -218,14 +240,16 @@ STEPS: dict[Method, Any] = {"staggered": staggered, "exponential_euler": exponen
 MARCHES = {"staggered": march_staggered, "exponential_euler": march_exponential_euler, "rk4": march_rk4}
 
 
-def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> MembraneState:
+def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0, shift: float = 0.0) -> MembraneState:
     """The gates of a membrane that has long been at this voltage: a_∞ = α / (α + β)."""
-    return MembraneState(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
+    return MembraneState(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed, shift)))
 
 
-def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Float[Tensor, "*shape"], ...]:
+def time_constants(
+    v: Float[Tensor, "*shape"], speed: float = 1.0, shift: float = 0.0
+) -> tuple[Float[Tensor, "*shape"], ...]:
     """τ = 1 / (α + β) of n, m and h, in ms."""
-    return tuple(1 / (alpha + beta) for alpha, beta in rates(v, speed))
+    return tuple(1 / (alpha + beta) for alpha, beta in rates(v, speed, shift))
 
 
 # --- many neurons over time -------------------------------------------------------------------------------------------
@@ -258,14 +282,19 @@ class HodgkinHuxley(nn.Module):
     def __init__(self, config: HodgkinHuxleyConfig):
         super().__init__()
         self.config = config
-        conductance, reversal = ([getattr(config, ion + ending) for ion in IONS] for ending in ("", "_reversal"))
-        constants = [config.capacitance], conductance, reversal
+        constants = [config.capacitance], [getattr(config, ion) for ion in IONS], config.reversals
         doubles = (torch.tensor(numbers, dtype=torch.double) for numbers in constants)
         self.capacitance, self.conductance, self.reversal = map(nn.Parameter, doubles)
         self.rest = resting_voltage(self.membrane())
 
     def membrane(self) -> Membrane:
-        return Membrane._make((self.capacitance, *self.conductance, *self.reversal, self.config.speed))
+        config = self.config
+        return Membrane._make((self.capacitance, *self.conductance, *self.reversal, config.speed, config.shift))
+
+    def numbers(self) -> Membrane:
+        """The same for compiled loops."""
+        config, constants = self.config, (self.capacitance, self.conductance, self.reversal)
+        return Membrane._make([*torch.cat([each.detach() for each in constants]).tolist(), config.speed, config.shift])
 
     def forward(
         self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
@@ -274,7 +303,7 @@ class HodgkinHuxley(nn.Module):
         faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()
-        state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed), []
+        state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed, membrane.shift), []
         for now in given.unbind(1):
             state = STEPS[method](state, now, dt, membrane)
             voltages.append(state.v)
@@ -293,7 +322,7 @@ class HodgkinHuxley(nn.Module):
         """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for
         every step. `start` is the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are
         the neurons whose voltages and gates are wanted (none without it)."""
-        currents = _checked_currents(current)
+        currents = checked_currents(current)
         num_steps = self.num_steps(duration, dt, method, currents.min().item())
         if current.ndim == 2 and len(current) != num_steps:
             got = f"{len(current):,}"
@@ -302,9 +331,8 @@ class HodgkinHuxley(nn.Module):
         if len(outside := watched[(watched < 0) | (watched >= size)]):
             raise InputError(f"neurons to watch must be of 0 to {size - 1}", got=f"{int(outside[0])}")
         watched = watched.to("cpu", torch.long).numpy()
-        numbers = self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed
-        membrane = Membrane._make(numbers)
-        first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
+        membrane, begin = self.numbers(), torch.full_like(currents[0], self.rest if start is None else start)
+        first_state = steady_state(begin, membrane.speed, membrane.shift)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
         how = num_steps, dt, membrane, self.config.fires_at, watched, traces
 
@@ -353,7 +381,7 @@ def resting_voltage(membrane: Membrane) -> float:
     low, high = reversal.min(), reversal.max()
     for _ in range(6):
         v = low + (high - low) * torch.linspace(0, 1, 1001, dtype=torch.double)
-        falling = derivative(steady_state(v, membrane.speed), 0.0, membrane).v <= 0
+        falling = derivative(steady_state(v, membrane.speed, membrane.shift), 0.0, membrane).v <= 0
         first = max(1, int(falling.int().argmax()))
         low, high = v[first - 1], v[first]
     return high.item()
@@ -366,14 +394,15 @@ def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: floa
     close because a negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest
     conductance and rate on the way. An exponential step is always stable, but must not skip the opening of a gate."""
     model = HodgkinHuxley(config)
-    at_rest = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)
+    gates = config.speed, config.shift
+    at_rest = steady_state(torch.tensor([model.rest], dtype=torch.double), *gates)
     leapt = at_rest._replace(v=model.reversal.max()[None])
-    fastest = min(constant.item() for constant in time_constants(leapt.v, config.speed))
+    fastest = min(constant.item() for constant in time_constants(leapt.v, *gates))
     if method == "rk4":
-        after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), config.speed)
+        after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), model.membrane())
         charging = config.capacitance / pull(after, 0.0, model.membrane())[1].max().item()
-        lowest = torch.tensor(min(model.rest, config.leak_reversal + lowest_current / config.leak), dtype=torch.double)
-        closing = [constant.item() for constant in time_constants(lowest, config.speed)]
+        lowest = torch.tensor(min(model.rest, config.reversals[2] + lowest_current / config.leak), dtype=torch.double)
+        closing = [constant.item() for constant in time_constants(lowest, *gates)]
         fastest = RK4_LIMIT * min(fastest, charging, *closing)
     digits = 1 - math.floor(math.log10(fastest))
     return math.floor(fastest * 10**digits) / 10**digits
@@ -389,12 +418,17 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
         raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
 
 
-def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
+def checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
     if not (current.numel() and torch.isfinite(current).all()):
         got = "some that are not" if current.numel() else "none"
         raise InputError("currents must be finite, and of one neuron at least", got=got)
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
 
 
-SIZES = {"squid": HodgkinHuxleyConfig(), "warm_squid": HodgkinHuxleyConfig(temperature=18.5)}
-"""The giant axon as it was measured, and at the temperature at which its travelling impulse was computed."""
+SIZES = {
+    "squid": HodgkinHuxleyConfig(),
+    "squid_at_70": HodgkinHuxleyConfig(resting_potential=-70.0),
+    "warm_squid": HodgkinHuxleyConfig(temperature=18.5),
+}
+"""The giant axon as it was measured, with rest at −65 and at −70 mV, and at the temperature at which its travelling
+impulse was computed."""

@@ -1,6 +1,7 @@
 """A connection of predictive coding: what one layer predicts of its neighbour.
 
 μ = σ(x) M + β                                             the prediction
+τ dε/dt = x' − μ − νε                                      its error nodes; (x' − μ) / ν at equilibrium
 dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x)        how it changes, by what is at its two ends
 """
 
@@ -54,17 +55,44 @@ class PredictiveConnection(nn.Module):
 class SettlingConnection:
     """A connection while states settle: its error over ν, in memory of its own."""
 
-    def __init__(self, c: PredictiveConnection, predicted: Tensor, mean: Tensor | None):
-        """`predicted` is the state of the neighbour; `mean` is the prediction where it does not change."""
+    def __init__(
+        self, c: PredictiveConnection, predicted: Tensor, mean: Tensor | None, *, tau: float, error: Tensor | None
+    ):
+        """`predicted` is the state of the neighbour; `mean` is the prediction where it does not change. Error nodes
+        with a time constant go on from `error`, or begin silent."""
         self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
         self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
-        self.pull = torch.empty_like(predicted)
+        self.approach = approach(c.nu, tau)
+        self.nu, self.error = c.nu, error
+        self.pull = torch.zeros_like(predicted) if error is None else error / c.nu
 
     def look(self, x: Tensor, a: Tensor) -> None:
+        if self.approach < 1:
+            self._follow(x, a)
         # ε / ν = (x' − μ) / ν²
-        if self.mean is None:
+        elif self.mean is None:
             torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
         elif self.precision == 1:
             torch.sub(x, self.mean, out=self.pull)
         else:
             torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
+
+    def _follow(self, x: Tensor, a: Tensor) -> None:
+        """One step of τ dε/dt = x' − μ − νε, exact while states are held: ε ← ε + c ((x' − μ) / ν − ε)."""
+        share = self.approach * self.precision
+        self.pull.mul_(1 - self.approach)
+        if self.mean is None:
+            self.pull.add_(x - self.bias, alpha=share).addmm_(a, self.weight, alpha=-share)
+        else:
+            self.pull.add_(x - self.mean, alpha=share)
+
+    def keep(self) -> None:
+        """The error nodes as they are now, where they were given."""
+        if self.error is not None:
+            torch.mul(self.pull, self.nu, out=self.error)
+
+
+def approach(nu: float, tau: float) -> float:
+    """c = 1 − e^(−ν/τ), the share of the way to equilibrium that an error node goes in one step; all of it without a
+    time constant."""
+    return -math.expm1(-nu / tau) if tau else 1.0

@@ -5,6 +5,7 @@
     F = ½ Σ ‖ε‖²                            the energy: −ln p of all states, if each is normal around its predictions
 
     states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W      errors of x, and those that x causes, through W = Mᵀ
+    errors     τ dε/dt = x' − μ − νε                            at equilibrium as above, which is the default (τ = 0)
     weights    dM  = −∂F/∂M = σ(x)ᵀ ε / ν,    dβ = ε / ν,    and for a W of its own    dW = (ε / ν)ᵀ σ(x)
 
 Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L
@@ -54,6 +55,7 @@ class PredictiveCodingConfig(Config):
     feedback: Literal["tied", "separate"] = option("tied", "feedback weights of errors: transposed, or learned apart")
     steps: int = option(10, "inference steps in each update", low=1)
     rate: float = option(0.1, "inference rate: largest step size of the states that is tried", low=0)
+    error_tau: float = option(0.0, "time constant τ of the error nodes, in inference steps; 0: at equilibrium", low=0)
     nu_up: float = option(1.0, "standard deviation ν of upward predictions", low=0.001)
     nu_down: float | None = option(None, "ν of downward predictions; √10n for n inputs both ways, else 1", low=0.001)
     nu_target: float = option(1.0, "ν at the target; a larger one comes closer to back-propagation", low=0.001)
@@ -77,6 +79,8 @@ Settling: TypeAlias = Sequence[SettlingConnection]
 Rates: TypeAlias = Sequence[float] | None
 Chosen: TypeAlias = Sequence[PredictiveConnection] | None
 """All of them without any."""
+ErrorNodes: TypeAlias = list[Tensor] | None
+"""ε of each connection, changed in place while states settle; none where they are always at equilibrium."""
 
 
 class PredictiveCoding(nn.Module):
@@ -152,13 +156,27 @@ class PredictiveCoding(nn.Module):
     def energy(self, states: States) -> Float[Tensor, " batch"]:
         return _energy(self.errors(states))
 
+    def silent_errors(self, batch: int, connections: Chosen = None) -> ErrorNodes:
+        """Error nodes with a time constant, before any error has reached them."""
+        connections = self.connections if connections is None else connections
+        sizes = self.config.sizes
+        return [c.bias.new_zeros(batch, sizes[c.target]) for c in connections] if self.config.error_tau else None
+
     # --- settling -----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def settle(
-        self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
+        self,
+        states: States,
+        free: Free,
+        steps: int | None = None,
+        *,
+        rates: Rates = None,
+        connections: Chosen = None,
+        errors: ErrorNodes = None,
     ) -> States:
-        """The states after so many steps down the energy of these connections, each layer at its rate."""
+        """The states after so many steps down the energy of these connections, each layer at its rate. Error nodes with
+        a time constant go on from `errors`, which are changed, or begin silent."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
         rates = self.rates(connections) if rates is None else rates
         connections = self.connections if connections is None else connections
@@ -166,10 +184,13 @@ class PredictiveCoding(nn.Module):
         x = [state.clone() if layer in moving else state for layer, state in enumerate(states)]
         seen = [state if layer in moving else self.read(layer, state) for layer, state in enumerate(x)]
         # What is predicted from a layer that is held stays as it is: mostly from the input, the widest of all.
+        tau, nodes = self.config.error_tau, [None] * len(connections) if errors is None else errors
         lines = [
-            SettlingConnection(c, x[c.target], None if c.source in moving else c(seen[c.source]))
-            for c in connections
-            if c.source in moving or c.target in moving
+            SettlingConnection(
+                c, x[c.target], None if c.source in moving else c(seen[c.source]), tau=tau, error=nodes[number]
+            )
+            for number, c in enumerate(connections)
+            if tau or c.source in moving or c.target in moving
         ]
         own = {layer: [line.pull for line in lines if line.target == layer] for layer in moving}
         caused = {layer: [line for line in lines if line.source == layer] for layer in moving}
@@ -185,6 +206,8 @@ class PredictiveCoding(nn.Module):
             for layer, is_free in enumerate(free):
                 if isinstance(is_free, Tensor):
                     torch.where(is_free, x[layer], states[layer], out=x[layer])
+        for line in lines:
+            line.keep()
         return x
 
     def _move(
@@ -206,8 +229,9 @@ class PredictiveCoding(nn.Module):
     ) -> Iterator[States]:
         """The states after each step, for those who want to watch."""
         rates = self.rates(connections) if rates is None else rates
+        errors = self.silent_errors(len(states[0]), connections)
         for _ in range(self.config.steps if steps is None else steps):
-            states = self.settle(states, free, 1, rates=rates, connections=connections)
+            states = self.settle(states, free, 1, rates=rates, connections=connections, errors=errors)
             yield states
 
     def rates(self, connections: Chosen = None, norms: Sequence[float] | None = None) -> list[float]:
@@ -220,7 +244,8 @@ class PredictiveCoding(nn.Module):
 
         dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
 
-        A layer needs to know the norms ‖M_c‖ of its own connections for that, and no others.
+        A layer needs to know the norms ‖M_c‖ of its own connections for that, and no others. Error nodes that go a
+        share c of their way in each step allow longer ones: λ < 2 for curvature times rate becomes λ < 2 (2/c − 1).
         """
         connections = self.connections if connections is None else connections
         norms = [float(torch.linalg.matrix_norm(c.weight.detach(), 2)) for c in connections] if norms is None else norms
@@ -242,6 +267,7 @@ class PredictiveCoding(nn.Module):
         states: States | None = None,
         steps: int | None = None,
         rates: Sequence[float] | None = None,
+        errors: ErrorNodes = None,
     ) -> Float[Tensor, "batch output"] | States:
         """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled.
 
@@ -249,7 +275,7 @@ class PredictiveCoding(nn.Module):
         """
         if target is not None:
             states = states or self.begin(self.encode(x), self.encode_target(target))
-            return self.settle(states, [False, *[True] * (self.top - 1), False], steps, rates=rates)
+            return self.settle(states, [False, *[True] * (self.top - 1), False], steps, rates=rates, errors=errors)
         y = (self.begin(self.encode(x), None) if self.up else self.infer(x))[self.top]
         if self.config.answers == "numbers":
             return self.target_scale.inverse(y)
@@ -318,7 +344,8 @@ class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
     In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
-    (incremental predictive coding); they are kept from one visit to the next.
+    (incremental predictive coding); they are kept from one visit to the next, with their error nodes. Weights learn
+    from the error nodes as they are, at equilibrium or on their way there.
 
     As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
     stretches most, which follows the weights by one step v ← M Mᵀ v in each update."""
@@ -330,30 +357,43 @@ class SettledEnergy(Objective[PredictiveCoding]):
         classifies = model.config.answers == "classes"
         self.scores = Classification(model) if classifies else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
+        self.kept_errors: list[Tensor] = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
             pairs = zip(self.model.connections, self.stretched, strict=True)
             self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
-            states = self.settled(batch)
+            nodes = self._error_nodes(batch)
+            states = self.settled(batch, nodes)
             errors = self.model.errors(states)
-            energies = _energy(errors)
+            energies, learned = _energy(errors), errors if nodes is None else nodes
             weights = loss_weights(batch, energies)
-            if (
-                weights is not None
-            ):  # the rules are linear in the errors, and means over the batch: α N / Σ α is 1 on average
-                errors = [error * (weights * len(error) / positive(weights.sum())).unsqueeze(-1) for error in errors]
-            rules = self.model.local_rules(states, errors)
+            if weights is not None:
+                # The rules are linear in the errors, and means over the batch: α N / Σ α is 1 on average.
+                share = (weights * len(energies) / positive(weights.sum())).unsqueeze(-1)
+                learned = [error * share for error in learned]
+            rules = self.model.local_rules(states, learned)
             energy = weighted_mean(energies, weights)
         return _LocalRules.apply(energy, rules, *self.model.parameters())
 
-    def settled(self, batch: Batch) -> States:
+    def _error_nodes(self, batch: Batch) -> ErrorNodes:
+        """Those of the visit before, or silent ones; kept from here on if there are visits."""
+        visit = batch.get("visit")
+        if visit is not None and visit[0] > 0 and self.kept_errors:
+            nodes = [error.clone() for error in self.kept_errors]
+        else:
+            nodes = self.model.silent_errors(len(batch["input"]))
+        self.kept_errors = [] if visit is None or nodes is None else nodes
+        return nodes
+
+    def settled(self, batch: Batch, errors: ErrorNodes = None) -> States:
+        """From error nodes that are changed with the states, or silent ones."""
         visit, rates = batch.get("visit"), self.model.rates(norms=self._norms())
         if visit is None:
-            return self.model(batch["input"], batch["target"], rates=rates)
+            return self.model(batch["input"], batch["target"], rates=rates, errors=errors)
         states = self.kept if visit[0] > 0 else None
-        self.kept = self.model(batch["input"], batch["target"], states=states, steps=1, rates=rates)
+        self.kept = self.model(batch["input"], batch["target"], states=states, steps=1, rates=rates, errors=errors)
         return self.kept
 
     def _norms(self) -> list[float]:
@@ -369,6 +409,7 @@ class SettledEnergy(Objective[PredictiveCoding]):
 
     def state_dict(self) -> Mapping[str, Tensor]:
         states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
+        states |= {f"error.{number}": error for number, error in enumerate(self.kept_errors)}
         return states | {f"stretched.{number}": v for number, v in enumerate(self.stretched)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -376,6 +417,8 @@ class SettledEnergy(Objective[PredictiveCoding]):
         self.stretched = [state[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
         names = (f"state.{layer}" for layer in range(self.model.top + 1))
         self.kept = [state[name].to(device) for name in names if name in state]
+        names = (f"error.{number}" for number in range(len(self.stretched)))
+        self.kept_errors = [state[name].to(device) for name in names if name in state]
 
 
 def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:

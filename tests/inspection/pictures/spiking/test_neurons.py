@@ -7,6 +7,7 @@ from neuropil.inspection.pictures.spiking.neurons import (
     all_or_none,
     firing_rates,
     gate_curves,
+    ions_over_time,
     refractoriness,
     step_errors,
     voltages_and_currents,
@@ -100,3 +101,20 @@ def test_an_error_of_nothing_leaves_a_gap_on_a_logarithmic_axis():
     (axes,) = step_errors([0.01, 0.02, 0.04], {"euler": [0.1, 0.2, 0.4], "rk4": [0.0, 1e-5, float("nan")]}).axes
     assert axes.get_xscale() == axes.get_yscale() == "log"
     np.testing.assert_array_equal(np.asarray(axes.lines[1].get_ydata()), [np.nan, 1e-5, np.nan])
+
+
+def test_ions_have_a_panel_for_each_quantity_and_no_extreme_is_lost():
+    seconds, spiky = np.linspace(0, 60, 10_000), np.zeros(10_000)
+    spiky[5_001] = 40.0
+    panels = {"sodium": {"pumped": seconds, "blocked": 2 * seconds}, "voltage": {"pumped": spiky}}
+    figure = ions_over_time(seconds, panels, stimulus=5.0)
+    above, below = figure.axes
+    assert [axes.get_title(loc="left") for axes in (above, below)] == ["sodium", "voltage"]
+    drawn = np.asarray(below.lines[0].get_ydata())
+    assert drawn.max() == 40
+    assert len(drawn) <= 600
+    assert above.lines[0].get_color() == below.lines[0].get_color() != above.lines[1].get_color()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["pumped", "blocked"]
+    assert below.patches[0].get_window_extent().width > 0
+    with pytest.raises(InputError):
+        ions_over_time(seconds, {}, stimulus=5.0)

@@ -125,3 +125,20 @@ def test_nothing_to_draw_is_refused(draw: Callable[[], Figure], message: str):
     with pytest.raises(InputError) as error:
         draw()
     assert str(error.value) == message
+
+
+def test_condition_numbers_have_a_line_for_each_noise_and_the_spectrum_its_floor():
+    curves = {"none": np.array([1e3, 1e9]), "0.1": np.array([20.0, 50.0])}
+    figure = populations.condition_numbers([10, 100], curves, np.array([5.0, 1.0, 1e-6]), 0.3, neurons=3)
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["none", "0.1"]
+    np.testing.assert_allclose(np.asarray(left.lines[0].get_ydata()), [1e3, 1e9])
+    np.testing.assert_allclose(np.asarray(right.lines[0].get_ydata()), [5, 1, 1e-6])
+    np.testing.assert_allclose(np.asarray(right.lines[1].get_ydata()), 0.3)
+    assert (left.get_yscale(), right.get_yscale()) == ("log", "log")
+    assert right.get_title(loc="left") == "eigenvalues of HᵀH, 3 neurons"
+    assert figure_svg(figure)
+    with pytest.raises(InputError) as error:
+        populations.condition_numbers([10], curves, X, 0.3, neurons=3)
+    rule = "a picture of condition numbers needs at least two sizes of population and one noise"
+    assert str(error.value) == f"{rule}, but got 1 and 2."

@@ -77,6 +77,36 @@ def gate_curves(v: Steps, steady: Traces, constants: Traces, *, rest: float) -> 
 
 
 @house_style
+def ions_over_time(seconds: Steps, panels: Mapping[str, Traces], *, stimulus: float) -> Figure:
+    """Panels one below the other, over seconds, a line for each axon; a current flows for `stimulus` s (shaded). Names
+    that several panels share have one colour."""
+    style.require_some(panels, "a picture of ions needs at least one panel")
+    figure = new_figure(style.WIDTH, 1.4 * len(panels) + 0.5)
+    rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    entries = {}
+    for axes, (label, lines) in zip(rows, panels.items(), strict=True):
+        axes.axvspan(0, stimulus, color=PHASE_COLOURS[1], linewidth=0, zorder=0)
+        for name, values in lines.items():
+            (entries[name],) = axes.plot(*_extremes(seconds, values), **(line(names.index(name)) | {"linewidth": 1.0}))
+        axes.set(title=label)
+        axes.margins(x=0)
+    rows[-1].set_xlabel("time (s)")
+    figure.legend(list(entries.values()), list(entries), loc="outside upper right", ncols=len(entries))
+    return figure
+
+
+def _extremes(x: Steps, y: Steps, most: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    """Few enough points for a drawing, of which none stands out higher or lower than what is left out."""
+    across, up = numbers(x), numbers(y)
+    if len(across) <= most:
+        return across, up
+    pieces = np.array_split(np.arange(len(across)), most // 2)
+    kept = np.unique([place[pick(up[place])] for place in pieces for pick in (np.argmin, np.argmax)])
+    return across[kept], up[kept]
+
+
+@house_style
 def all_or_none(
     times: Steps,
     voltages: Voltages,

@@ -98,6 +98,34 @@ def error_by_neurons(sizes: Sequence[int], noisy: Mapping[str, Errors], exact: E
     return figure
 
 
+@house_style
+def condition_numbers(
+    sizes: Sequence[int], curves: Mapping[str, Errors], spectrum: Points, floor: float, *, neurons: int
+) -> Figure:
+    """The condition number against the number of neurons, a line for each noise; on the right the eigenvalues of one
+    population, and what noise adds to each of them."""
+    if len(sizes) < 2 or not curves:
+        got = f"{len(sizes)} and {len(curves)}"
+        raise InputError("a picture of condition numbers needs at least two sizes of population and one noise", got=got)
+    figure = new_figure(style.WIDTH, 3.2)
+    left, right = figure.subplots(1, 2)
+    for index, (name, values) in enumerate(curves.items()):
+        left.plot(sizes, numbers(values), marker="o", markersize=3.4, label=name, **line(index))
+    left.set(xlabel="neurons N", title="condition number of HᵀH + Pσ²I")
+    style.make_logarithmic(left, "x")
+    style.make_logarithmic(left)
+    left.legend(title="noise σ", loc="upper left", bbox_to_anchor=(0, 0.92))
+    values = numbers(spectrum)
+    right.plot(np.arange(1, len(values) + 1), values, "o", markersize=2.6, color=style.INK)
+    right.axhline(floor, color=style.PALETTE[1], linewidth=1.0)
+    right.annotate(
+        "Pσ²", (1, floor), (-3, 3), textcoords="offset points", xycoords=("axes fraction", "data"), ha="right"
+    )
+    style.make_logarithmic(right)
+    right.set(xlabel="eigenvalue number", title=f"eigenvalues of HᵀH, {neurons} neurons")
+    return figure
+
+
 def _draw_law(axes: Axes, sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
     neurons = np.asarray(sizes, dtype=float)
     height = np.exp(np.mean(np.log(errors) - slope * np.log(neurons)))
