@@ -44,6 +44,7 @@ from neuropil.parts.recurrence import (
 )
 from neuropil.parts.scheduled_sampling import scheduled_sampling
 from neuropil.protocols import END, PADDING
+from neuropil.ranges import Range, times
 
 CellName = Literal["rnn", "lstm", "gru", "mingru"]
 Shape = Literal["one_to_many", "many_to_one", "aligned", "encoder_decoder"]
@@ -60,11 +61,11 @@ EXPANSION = 2
 
 class RecurrentLayersConfig(Config):
     cell: CellName = option("lstm", "recurrent cell")
-    hidden_size: int = option(128, "hidden size", low=1)
-    layers: int = option(1, "number of layers", low=1)
+    hidden_size: int = option(128, "hidden size", low=1, tune=times(1 / 2, 1, 2))
+    layers: int = option(1, "number of layers", low=1, tune=times(1 / 2, 1, 2))
     residual: bool = option(False, "residual blocks: layer norm, cell and feed-forward network")
     embedding_size: int = option(64, "embedding size", low=1)
-    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
 
 
 class RecurrentNetworkConfig(RecurrentLayersConfig):
