@@ -5,7 +5,7 @@
 
 import math
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from neuropil.config import Config, Option, describe_value, flag_of
@@ -46,7 +46,7 @@ def search_space(typed: Config, given: Mapping[str, Any], over: Mapping[str, Any
     return space
 
 
-def searched_by(option: Option, value: Any, parts: typing.Collection[str] = ()) -> Searched:
+def searched_by(option: Option, value: Any, parts: Collection[str] = ()) -> Searched:
     """What a user wants searched of an option: a pair of numbers is a range, a list is of values. `parts` are options
     of the data."""
     flag = flag_of(option.name)

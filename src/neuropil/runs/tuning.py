@@ -332,10 +332,11 @@ class _Session:
         minutes, self.limit = settings["minutes"], settings["trials"]
         self.deadline = None if minutes is None else self.began + 60 * minutes - settings["reserve"]
         whole = whole_numbers(plan.typed, self.space)
-        self.limit = int(min(self.limit, max(1, combinations(self.space, whole))))
+        self.defaults = {each.name: each.default for each in plan.typed.options() if each.name in self.space}
+        outside = not self._inside(self.defaults)  # they are tried all the same
+        self.limit = int(min(self.limit, combinations(self.space, whole) + outside))
         higher = selection.metric.better == "higher"
         self.search = Search(self.space, whole, higher=higher, seed=plan.seed)
-        self.defaults = {each.name: each.default for each in plan.typed.options() if each.name in self.space}
         self.display = Display(f"tune {plan.name}", show=show_progress)
 
     def run(self) -> Tuning:
