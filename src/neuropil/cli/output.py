@@ -79,8 +79,11 @@ def print_search(tuning: "Tuning", *, as_json: bool) -> None:
     if as_json:
         scores = [{"name": result.name, **result.metrics} for result in results]
         chosen = {"trial": tuning.settings["best"], "options": tuning.chosen, "importance": tuning.importance}
-        print_json({"run": best.folder, "report": tuning.report, "results": scores, **chosen})
+        report = tuning.report if tuning.report.exists() else None
+        print_json({"run": best.folder, "report": report, "results": scores, **chosen})
         return
     print_table(["", *overview.metric_names(results)], overview.result_rows(results))
     print(tuning.settings["outcome"], overview.margin(results), sep="\n")
-    print(f"Run: {best.folder}", best.settings["command"], f"Report: {tuning.report}", sep="\n")
+    print(f"Run: {best.folder}", best.settings["command"], sep="\n")
+    if tuning.report.exists():
+        print(f"Report: {tuning.report}")

@@ -129,6 +129,7 @@ class TuneArguments(StartArguments):
     trials: int = option(20, "number of trials", low=1)
     minutes: float | None = option(None, "time limit in minutes for all trials, evaluation and report", low=0.001)
     over: tuple[str, ...] = option((), "what to search: learning-rate=1e-4..1e-2 is a range, dropout=0,0.1 has values")
+    report: bool = option(True, "write the report, which `neuropil report` can do later")
 
     def options(self) -> list[Option]:
         """The time limit is that of the search, in the place of that of a run."""
@@ -194,8 +195,9 @@ def tune(words: list[str]) -> None:
     chosen = _changes(defaults, arguments.recipe, words[1:])
     chosen.pop("minutes", None)  # of the search, not of a run
     over = parse_over(arguments.over, {each.name: each for each in defaults.options()})
+    started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
     limits = {"trials": arguments.trials, "minutes": arguments.minutes}
-    found = tuning.tune(plan.name, over=over, out=arguments.out, seed=arguments.seed, **limits, **chosen)
+    found = tuning.tune(plan.name, over=over, **limits, **started, **chosen)
     print_search(found, as_json=arguments.json)
 
 
@@ -236,9 +238,14 @@ def resume(arguments: RunArguments) -> None:
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import start
+    from neuropil.runs import start, tuning
 
-    written = start.rewrite_report(arguments.run).report
+    if tuning.is_tuning(arguments.run):
+        found = tuning.Tuning.load(arguments.run)
+        found.write_report()
+        written = found.report
+    else:
+        written = start.rewrite_report(arguments.run).report
     if arguments.json:
         print_json({"report": written})
     else:

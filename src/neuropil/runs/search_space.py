@@ -24,8 +24,11 @@ INCOMPARABLE = {
 """Options that are not searched, and in what trials would differ if they were."""
 
 
-def search_space(typed: Config, given: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Searched]:
-    """By the names of options. `typed` options are the defaults with what was `given`, which stays as it is."""
+def search_space(
+    typed: Config, given: Mapping[str, Any], over: Mapping[str, Any], *, idle: Collection[str] = ()
+) -> dict[str, Searched]:
+    """By the names of options. `typed` options are the defaults with what was `given`, which stays as it is; `idle` ones
+    have no effect on the data."""
     known = {each.name: each for each in typed.options()}
     for name in over:
         if name not in known:
@@ -35,7 +38,8 @@ def search_space(typed: Config, given: Mapping[str, Any], over: Mapping[str, Any
             raise InputError(f"{flag_of(name)} is given or searched", got="both", fix="leave one out")
     data = getattr(typed, "data", None)
     parts = {each.name for each in data.options()} if isinstance(data, SplitConfig) else set[str]()
-    declared = {name: each.tune for name, each in known.items() if each.tune is not None and name not in given}
+    fixed = {*given, *idle}
+    declared = {name: each.tune for name, each in known.items() if each.tune is not None and name not in fixed}
     if given.get("start"):  # a model to start from has sizes of its own
         sizes = {each.name for each in getattr(typed, "model", typed).options()}
         declared = {name: each for name, each in declared.items() if name not in sizes or isinstance(each, Range)}

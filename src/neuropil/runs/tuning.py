@@ -65,13 +65,14 @@ def tune(
     out: str | Path | None = None,
     seed: int = 0,
     show_progress: bool = True,
+    report: bool = True,
     **options: Any,
 ) -> "Tuning":
     """Search the hyper-parameters of a system by its validation metric, in so many trials or minutes.
 
     `over` changes what is searched: in `{"learning_rate": (1e-4, 1e-2), "dropout": [0, 0.1]}` a pair is a range, and a
     list has values. `options` are those of `train`; those that are given are not searched. Where the folder `out` holds
-    this search, unfinished, it goes on."""
+    this search, unfinished, it goes on. Without its `report` it is quicker; `neuropil report` writes one later."""
     began = time.monotonic()
     if trials < 1:
         raise InputError("trials must be at least 1", got=f"{trials}")
@@ -87,19 +88,18 @@ def tune(
             return found
     require_new(out if found is None else None)
     experiment = build(plan, plan.typed)
-    require_startable(experiment, plan.given)
+    require_startable(experiment, {**plan.given, **over})
     selection = require_selection(experiment)
     if found is None:
         if isinstance(experiment, TrainableExperiment):
-            idle = experiment.idle_options()
-            space = {key: each for key, each in space.items() if key in over or key not in idle}
+            space = search_space(plan.typed, plan.given, over, idle=experiment.idle_options())
         limit = TimeLimit.of(plan, trials, minutes, began)
         folder = new_folder(Path("runs") / f"tune-{plan.name}-{date.today().isoformat()}", out)
         found = Tuning(folder, _settings(plan, space, over, experiment, limit))
     else:
         found.require_data(experiment)
     found.write(trials=trials, minutes=minutes)
-    return _Session(found, plan, selection, show_progress, began).run()
+    return _Session(found, plan, selection, show_progress, began).run(report=report)
 
 
 def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> "Tuning":
@@ -110,7 +110,7 @@ def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool =
     plan = found.plan(data)
     experiment = build(plan, plan.typed)
     found.require_data(experiment)
-    return _Session(found, plan, require_selection(experiment), show_progress, began).run()
+    return _Session(found, plan, require_selection(experiment), show_progress, began).run(report=True)
 
 
 def is_tuning(folder: Path) -> bool:
@@ -215,7 +215,7 @@ class Tuning:
 
     @property
     def finished(self) -> bool:
-        return "results" in self.settings and self.report.exists()
+        return "results" in self.settings
 
     @property
     def best(self) -> Run:
@@ -233,7 +233,7 @@ class Tuning:
     @property
     def chosen(self) -> dict[str, Any]:
         """The best options, of those that were searched."""
-        return dict(next(each.options for each in self.rows if each.number == self.settings["best"]))
+        return dict(self.found.best.options)
 
     @property
     def importance(self) -> dict[str, float]:
@@ -281,6 +281,22 @@ class Tuning:
         rows = {each.number: each for each in self.rows} | {trial.number: trial}
         lines = (json.dumps(rows[number].to_dict()) + "\n" for number in sorted(rows))
         write_text(self.folder / TRIALS, "".join(lines))
+
+    def write_report(self) -> None:
+        if not self.finished:
+            fix = f"finish it with `neuropil resume {shlex.quote(str(self.folder))}`"
+            raise RunError(f"{self.folder} has no report before the search is over", fix=fix)
+        settings, found = self.settings, self.found
+        sections = [*result_sections(self.results), *trial_sections(found), repeat_section(settings)]
+        source = f", on {settings['source']}" if settings["source"] else ""
+        summary = f"{found.sentence()}\n\nHyper-parameters of {self.name}{source}, chosen on the validation part."
+        write_report(self.report, Report(f"neuropil · tune {self.name}", summary, sections))
+
+    @property
+    def found(self) -> SearchResult:
+        trials, metric = self.rows, find_metric(self.settings["metric"])
+        best = next(trial for trial in trials if trial.number == self.settings["best"])
+        return SearchResult(trials, best, self.space, metric, self.importance)
 
     def plan(self, data: Any = None) -> Plan:
         """What was started; `data` is given again where it was in memory."""
@@ -339,11 +355,11 @@ class _Session:
         self.search = Search(self.space, whole, higher=higher, seed=plan.seed)
         self.display = Display(f"tune {plan.name}", show=show_progress)
 
-    def run(self) -> Tuning:
+    def run(self, *, report: bool) -> Tuning:
         try:
             remove_parts(self.tuning.folder)
             self._search()
-            self._evaluate()
+            self._evaluate(report=report)
         except KeyboardInterrupt as stop:
             raise Interrupted(self.tuning.folder) from stop
         return self.tuning
@@ -457,41 +473,37 @@ class _Session:
 
     # --- the test part, once ------------------------------------------------------------------------------------------
 
-    def _evaluate(self) -> None:
-        best, trials = self._best(), self.tuning.rows
+    def _evaluate(self, *, report: bool) -> None:
+        best, trials, tuning, name = self._best(), self.tuning.rows, self.tuning, self.plan.name
         if best is None:
             raise self._nothing_found(trials)
         run = self._copy(best)
-        complete(run, build(self.plan, self._options(best.options)), self.show)
-        results = [Result(f"tuned {self.plan.name}", run.metrics)]
+        complete(run, build(self.plan, self._options(best.options)), self.show, report=report)
+        results = [Result(f"tuned {name}", run.metrics)]
         if best.number != trials[0].number and trials[0].state == "complete":
             default = _tunable(build(self.plan, self._options(trials[0].options)))
-            with stage(f"{self.plan.name}: evaluation of the {DEFAULT}", show=self.show):
-                default.train_model(self.tuning.trial_folder(1), title="", show_progress=False)  # which is over
+            with stage(f"{name}: evaluation of the {DEFAULT}", show=self.show):
+                default.train_model(tuning.trial_folder(1), title="", show_progress=False)  # which is over
                 results.append(Result(DEFAULT, default.own_result().metrics))
-        importance = self.search.importance([trial for trial in trials if self._inside(trial.options)])
-        found = SearchResult(trials, best, self.defaults, self.space, self.selection.metric, importance)
-        written = [{"name": each.name, "metrics": dict(each.metrics)} for each in results]
-        self.tuning.write(best=best.number, importance=importance, results=written, outcome=found.sentence())
-        self._report(found, results)
+        tuning.settings |= {
+            "best": best.number,
+            "metric": self.selection.metric.name,
+            "importance": self.search.importance([trial for trial in trials if self._inside(trial.options)]),
+            "results": [{"name": each.name, "metrics": dict(each.metrics)} for each in results],
+        }
+        if report:
+            with stage(f"{name}: report of the search", show=self.show):
+                tuning.write_report()
+        tuning.write(outcome=tuning.found.sentence())
 
     def _copy(self, best: Trial) -> Run:
         """Whole or not at all."""
-        folder = self.tuning.folder / BEST
-        part = self.tuning.folder / f".{BEST}.copying"
-        if not folder.exists():
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(self.tuning.trial_folder(best.number), part)
-            part.rename(folder)
+        folder, part = self.tuning.folder / BEST, self.tuning.folder / f".{BEST}.copying"
+        for old in (folder, part):  # of an evaluation that was killed
+            shutil.rmtree(old, ignore_errors=True)
+        shutil.copytree(self.tuning.trial_folder(best.number), part)
+        part.rename(folder)
         return load(folder)
-
-    def _report(self, found: SearchResult, results: Sequence[Result]) -> None:
-        settings = self.tuning.settings
-        sections = [*result_sections(results), *trial_sections(found), repeat_section(settings)]
-        source = f", on {settings['source']}" if settings["source"] else ""
-        summary = f"{found.sentence()}\n\nHyper-parameters of {self.plan.name}{source}, chosen on the validation part."
-        with stage(f"{self.plan.name}: report of the search", show=self.show):
-            write_report(self.tuning.report, Report(f"neuropil · tune {self.plan.name}", summary, sections))
 
     def _nothing_found(self, trials: Sequence[Trial]) -> RunError:
         rule = "one trial at least must be complete to choose from"

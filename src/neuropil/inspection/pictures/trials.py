@@ -64,9 +64,8 @@ def trial_curves(trials: Sequence[Trial], best: Trial, metric: Metric, rungs: Se
 
 @style.house_style
 def option_slices(trials: Sequence[Trial], best: Trial, space: Mapping[str, Searched], metric: Metric) -> Figure:
-    """The value at the first rung against each option, in the order of `space`, of the trials that are in it."""
-    inside = [trial for trial in trials if all(trial.options[name] in each for name, each in space.items())]
-    reached = [trial for trial in inside if first_rung_value(trial) is not None]
+    """The value at the first rung against each option, in the order of `space`, which holds all trials."""
+    reached = [trial for trial in trials if first_rung_value(trial) is not None]
     style.require_some(reached, "slices need a trial that reached the first rung")
     values = [first_rung_value(trial) or math.nan for trial in reached]
     rows, columns = style.rows_of(len(space), COLUMNS)

@@ -20,11 +20,10 @@ EDGE = 0.05
 
 @dataclass(frozen=True)
 class SearchResult:
-    """`defaults` are those of the options that are searched; `importance` is empty where there were too few trials."""
+    """The first trial has the default options; `importance` is empty where there were too few trials."""
 
     trials: Sequence[Trial]
     best: Trial
-    defaults: Mapping[str, Any]
     space: Mapping[str, Searched]
     metric: Metric
     importance: Mapping[str, float]
@@ -54,7 +53,12 @@ def trial_sections(found: SearchResult) -> list[Section]:
 
 def chosen_section(found: SearchResult) -> Section:
     rows = [
-        [flag_of(name), describe(found.defaults[name]), describe(found.best.options[name]), describe_searched(searched)]
+        [
+            flag_of(name),
+            describe(found.trials[0].options[name]),
+            describe(found.best.options[name]),
+            describe_searched(searched),
+        ]
         for name, searched in found.space.items()
     ]
     words = (
@@ -96,9 +100,10 @@ def options_section(found: SearchResult) -> Section:
     """The most important option first."""
     importance, space = found.importance, found.space
     order = sorted(space, key=lambda name: -importance.get(name, 0.0))
-    reached = sum(first_rung_value(trial) is not None for trial in found.trials)
+    inside = [trial for trial in found.trials if all(trial.options[name] in space[name] for name in space)]
+    reached = sum(first_rung_value(trial) is not None for trial in inside)
     slices = Picture.of(
-        option_slices(found.trials, found.best, {name: space[name] for name in order}, found.metric),
+        option_slices(inside, found.best, {name: space[name] for name in order}, found.metric),
         alt="validation metric at the first rung against each option",
     )
     words = (
