@@ -27,8 +27,8 @@ INCOMPARABLE = {
 def search_space(
     typed: Config, given: Mapping[str, Any], over: Mapping[str, Any], *, idle: Collection[str] = ()
 ) -> dict[str, Searched]:
-    """By the names of options. `typed` options are the defaults with what was `given`, which stays as it is; `idle` ones
-    have no effect on the data."""
+    """By the names of options. `typed` options are the defaults with what was `given`, which stays as it is, as do
+    `idle` ones, which have no effect on the data."""
     known = {each.name: each for each in typed.options()}
     for name in over:
         if name not in known:

@@ -373,11 +373,13 @@ class _Session:
         under_way = [trial for trial in trials if trial.state == "running"]
         number = 1 + len(trials) - len(under_way)
         while number <= self.limit and self._time_for_another():
-            options = under_way[0].options if under_way else self.defaults if number == 1 else None
-            ongoing = self.search.begin(number, options) if options is None or self._inside(options) else None
-            if options is None and ongoing is None:
+            options = (
+                under_way[0].options if under_way else self.defaults if number == 1 else self.search.suggest(number)
+            )
+            if options is None:
                 break  # every combination was tried
-            trial = self._trial(number, options if ongoing is None else ongoing.options, ongoing)
+            ongoing = self.search.begin(options) if self._inside(options) else None
+            trial = self._trial(number, options, ongoing)
             if ongoing is not None:
                 ongoing.end(trial.state, trial.value)
             number, under_way = number + 1, []
@@ -455,7 +457,7 @@ class _Session:
         else:
             after = f" after {100 * trial.curve[-1][0]:.0f} %" if trial.state != "complete" else ""
             words.append(f"{metric.title} {metric.text(trial.value)}, {trial.state}{after}")
-        words.append(", ".join(f"{name} {describe(value)}" for name, value in trial.options.items()))
+        words.append(", ".join(f"{name.replace('_', ' ')} {describe(value)}" for name, value in trial.options.items()))
         if best is not None and best.value is not None:
             words.append(f"best {metric.text(best.value)} (trial {best.number})")
         left = (self.limit - len(trials)) * sum(each.seconds for each in trials) / len(trials)

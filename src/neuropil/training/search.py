@@ -29,6 +29,8 @@ WHOLE, FIRST_RUNG, REDUCTION = 81, 9, 3
 RANDOM_TRIALS = 5
 """Before the estimator has something to learn from."""
 FEWEST_FOR_IMPORTANCE = 6
+DIGITS = 3
+"""Of what is suggested."""
 ATTEMPTS = 50
 """At options that were not tried yet, before all of them are taken to be."""
 
@@ -73,34 +75,29 @@ class Search:
             self.study = optuna.create_study(direction="maximize" if higher else "minimize", pruner=pruner)
         self.tried: list[dict[str, Any]] = []
 
-    def begin(self, number: int, options: Mapping[str, Any] | None = None) -> "OngoingTrial | None":
-        """With these options, or with new ones; none where all combinations have been tried."""
-        if options is not None:
-            self.study.enqueue_trial(self._encoded(options))
-            return self._ask(number, 0)
+    def suggest(self, number: int) -> dict[str, Any] | None:
+        """Options for the trial of this number that were not tried yet; none where all seem to have been."""
         for attempt in range(ATTEMPTS):
-            ongoing = self._ask(number, attempt)
-            if ongoing.encoded not in self.tried[:-1]:
-                return ongoing
-            self.study.tell(ongoing.asked, state=self.optuna.trial.TrialState.FAIL)  # which nothing is learned from
-            self.tried.pop()
+            seed = mix(self.seed, "trial", number, attempt) % 2**32
+            self.study.sampler = self.optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_TRIALS)
+            asked = self.study.ask(dict(self.distributions))
+            self.study.tell(asked, state=self.optuna.trial.TrialState.FAIL)  # from which nothing is learned
+            options = self._decoded(asked.params)
+            if options not in self.tried:
+                return options
         return None
 
-    def _ask(self, number: int, attempt: int) -> "OngoingTrial":
-        seed = mix(self.seed, "trial", number, attempt) % 2**32
-        self.study.sampler = self.optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_TRIALS)
-        asked = self.study.ask(dict(self.distributions))
-        encoded = dict(asked.params)
-        self.tried.append(encoded)
-        return OngoingTrial(self, asked, number, encoded, self._decoded(encoded))
+    def begin(self, options: Mapping[str, Any]) -> "OngoingTrial":
+        self.study.enqueue_trial(self._encoded(options))
+        self.tried.append(dict(options))
+        return OngoingTrial(self, self.study.ask(dict(self.distributions)))
 
     def replay(self, trial: Trial, values: Sequence[float]) -> None:
         """Learn from a trial that is over; `values` are what the weights were worth that it kept at each point."""
-        ongoing = self.begin(trial.number, trial.options)
-        if ongoing is not None:
-            for (share, _), value in zip(trial.curve, values, strict=True):
-                ongoing.prunes(share, value)
-            ongoing.end(trial.state, trial.value)
+        ongoing = self.begin(trial.options)
+        for (share, _), value in zip(trial.curve, values, strict=True):
+            ongoing.prunes(share, value)
+        ongoing.end(trial.state, trial.value)
 
     def importance(self, trials: Sequence[Trial]) -> dict[str, float]:
         """The share of the variance of the values at the first rung, which most trials reach, that each option explains
@@ -126,17 +123,14 @@ class Search:
 
     def _decoded(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            name: each.values[params[name]] if isinstance(each, Choices) else params[name]
+            name: each.values[params[name]] if isinstance(each, Choices) else _rounded(params[name], each)
             for name, each in self.space.items()
         }
 
 
 class OngoingTrial:
-    def __init__(
-        self, search: Search, asked: "optuna.Trial", number: int, encoded: dict[str, Any], options: dict[str, Any]
-    ):
-        self.search, self.asked, self.number, self.encoded, self.options = search, asked, number, encoded, options
-        self.told = -1
+    def __init__(self, search: Search, asked: "optuna.Trial"):
+        self.search, self.asked, self.told = search, asked, -1
 
     def prunes(self, share: float, value: float) -> bool:
         """Told what the weights are worth that are kept so far; whether successive halving stops the trial here."""
@@ -176,6 +170,13 @@ def combinations(space: Mapping[str, Searched], whole: Sequence[str]) -> float:
         for name, each in space.items()
     )
     return math.prod(counts)
+
+
+def _rounded(value: float, searched: Range) -> float:
+    """To the digits that a person would type, within the range."""
+    if isinstance(value, int):
+        return value
+    return min(max(float(f"{value:.{DIGITS}g}"), searched.low), searched.high)
 
 
 def _distribution(searched: Searched, whole: bool) -> "BaseDistribution":
