@@ -35,8 +35,8 @@ def option(
 ) -> Any:
     """A field that the user may set; `low` and `high` are the smallest and largest values allowed, `above` itself is
     not. `tune` is what `neuropil tune` searches by itself."""
-    limits = {"above": above, "low": low, "high": high}
-    return dataclasses.field(default=default, metadata={"help": help, "tune": tune, **limits})
+    metadata = {"help": help, "above": above, "low": low, "high": high}
+    return dataclasses.field(default=default, metadata=metadata if tune is None else metadata | {"tune": tune})
 
 
 def from_data(default: Any, help: str) -> Any:

@@ -100,17 +100,19 @@ class Search:
         ongoing.end(trial.state, trial.value)
 
     def importance(self, trials: Sequence[Trial]) -> dict[str, float]:
-        """The share of the variance of the values at the first rung, which most trials reach, that each option explains
-        by itself (fANOVA); nothing where there are too few."""
+        """The share of the variance that each option explains by itself (fANOVA): of the ranks at the first rung, which
+        most trials reach, since one value that is far off would be all of the variance. Nothing for too few trials."""
         optuna = self.optuna
         reached = [(trial, value) for trial in trials if (value := first_rung_value(trial)) is not None]
-        if len(reached) < FEWEST_FOR_IMPORTANCE or len({value for _, value in reached}) < 2:
+        ranks = {value: rank for rank, value in enumerate(sorted({value for _, value in reached}))}
+        if len(reached) < FEWEST_FOR_IMPORTANCE or len(ranks) < 2:
             return {}
         with _quiet():
             study = optuna.create_study(direction=self.study.direction)
             for trial, value in reached:
                 params = self._encoded(trial.options)
-                study.add_trial(optuna.create_trial(params=params, distributions=self.distributions, value=value))
+                told = optuna.create_trial(params=params, distributions=self.distributions, value=ranks[value])
+                study.add_trial(told)
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=mix(self.seed, "importance") % 2**32)
             return optuna.importance.get_param_importances(study, evaluator=evaluator)
 
