@@ -100,3 +100,11 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_sentence(tmp_path: Path):
         "the loss must stay finite, but got nan at step 1: lower the learning rate (0.02"
     )
     assert str(error.value).endswith("at that step); no checkpoint was written yet.")
+
+
+def test_a_watch_is_told_after_each_pass(tmp_path: Path):
+    told: list[tuple[str, float]] = []
+    shown = {"title": "test", "show_progress": False}
+    watch = lambda rows, share: told.append((rows[-1]["kind"], share))  # noqa: E731
+    fit_chunks(Counting(), ChunkTrainingConfig(epochs=4), folder=tmp_path, **shown, watch=watch)
+    assert told == [("validation", share) for share in (0.25, 0.5, 0.75, 1.0)]

@@ -77,9 +77,8 @@ def show(arguments: ShowArguments) -> None:
     if recipe.tunable:
         from neuropil.runs.search_space import describe_searched
 
-        print(f"\nneuropil tune {system.name} searches, unless they are given:")
-        tuned = [[flag_of(each.name), describe_searched(each.tune)] for each in embedded if each.tune is not None]
-        print_table(["option", "searched"], tuned)
+        tuned = [f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in embedded if each.tune is not None]
+        print(f"\nneuropil tune {system.name} searches {'; '.join(tuned)}.")
 
 
 def _default(option: Option, others: Mapping[str, Option]) -> str:

@@ -80,7 +80,7 @@ def _start(
 ) -> Run:
     began = time.monotonic()
     require_new(out)
-    plan = Plan.of(verb, name, seed, options)
+    plan = PlannedRun.of(verb, name, seed, options)
     chosen, recipe = plan.typed, plan.recipe
     with refused_memory():
         if options.get("minutes") is not None:
@@ -100,7 +100,7 @@ def _start(
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRun:
     """A system that is to be started with `given` options: its defaults for the data among them, and all that was
     typed."""
 

@@ -43,7 +43,16 @@ from neuropil.runs.environment import environment
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
 from neuropil.runs.search_space import search_space, whole_numbers, words_of
-from neuropil.runs.start import Plan, command, complete, new_folder, now, require_new, require_startable, whole_paths
+from neuropil.runs.start import (
+    PlannedRun,
+    command,
+    complete,
+    new_folder,
+    now,
+    require_new,
+    require_startable,
+    whole_paths,
+)
 from neuropil.tasks.experiment import Experiment, Result, Selection, TrainableExperiment, Tunable
 from neuropil.tasks.time_limit import EVALUATION_SHARE, MEASURING_SHARE, Candidate, measure, training_of
 from neuropil.training.history import Row
@@ -117,12 +126,12 @@ def is_tuning(folder: Path) -> bool:
     return (folder / STUDY).is_file()
 
 
-def tunable_plan(name: str, seed: int, options: Mapping[str, Any]) -> Plan:
+def tunable_plan(name: str, seed: int, options: Mapping[str, Any]) -> PlannedRun:
     system = recipes.find(name)
     if not recipes.recipe(name).tunable:
         rule = "neuropil tune is for a system that learns by a loss and has a validation part"
         raise InputError(rule, got=f"{system.name!r}", fix=f"use neuropil {system.verb} {system.name}")
-    return Plan.of("train", name, seed, options)
+    return PlannedRun.of("train", name, seed, options)
 
 
 def require_selection(experiment: Experiment) -> Selection:
@@ -133,13 +142,13 @@ def require_selection(experiment: Experiment) -> Selection:
     return selection
 
 
-def build(plan: Plan, options: Config) -> Experiment:
+def build(plan: PlannedRun, options: Config) -> Experiment:
     with refused_memory():
         return plan.recipe.build(options, plan.seed)
 
 
 def _settings(
-    plan: Plan, space: Mapping[str, Searched], over: Mapping[str, Any], experiment: Experiment, limit: "TimeLimit"
+    plan: PlannedRun, space: Mapping[str, Searched], over: Mapping[str, Any], experiment: Experiment, limit: "TimeLimit"
 ) -> dict[str, Any]:
     more: dict[str, Any] = {"trials": limit.trials} | ({} if limit.minutes is None else {"minutes": limit.minutes})
     if over:
@@ -298,7 +307,7 @@ class Tuning:
         best = next(trial for trial in trials if trial.number == self.settings["best"])
         return SearchResult(trials, best, self.space, metric, self.importance)
 
-    def plan(self, data: Any = None) -> Plan:
+    def plan(self, data: Any = None) -> PlannedRun:
         """What was started; `data` is given again where it was in memory."""
         recipe = tunable_plan(self.name, self.settings["seed"], {}).recipe
         typed = type(recipe.options).from_dict(self.settings["options"])
@@ -312,7 +321,7 @@ class Tuning:
         self.require_same(plan)
         return plan
 
-    def require_same(self, plan: Plan, over: Mapping[str, Any] | None = None) -> None:
+    def require_same(self, plan: PlannedRun, over: Mapping[str, Any] | None = None) -> None:
         own = {key: self.settings[key] for key in ("recipe", "seed", "options")}
         other = {"recipe": plan.name, "seed": plan.seed, "options": whole_paths(plan.typed).to_dict()}
         if own != json.loads(json.dumps(other)) or (over is not None and list(words_of(over)) != self.settings["over"]):
@@ -341,7 +350,7 @@ class _End(Exception):  # noqa: N818  # no error
 class _Session:
     """One process that works on a search."""
 
-    def __init__(self, tuning: Tuning, plan: Plan, selection: Selection, show_progress: bool, began: float):
+    def __init__(self, tuning: Tuning, plan: PlannedRun, selection: Selection, show_progress: bool, began: float):
         self.tuning, self.plan, self.selection, self.show = tuning, plan, selection, show_progress
         self.space, settings = tuning.space, tuning.settings
         self.began = began - settings["elapsed"]
@@ -543,7 +552,7 @@ class TimeLimit:
     seconds: float | None = None
 
     @classmethod
-    def of(cls, plan: Plan, trials: int, minutes: float | None, began: float) -> "TimeLimit":
+    def of(cls, plan: PlannedRun, trials: int, minutes: float | None, began: float) -> "TimeLimit":
         """By a few updates of the default options. A number of epochs or updates that was given stays as it is."""
         training = getattr(plan.typed, "training", None)
         if minutes is None:
