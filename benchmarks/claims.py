@@ -67,10 +67,10 @@ SMALL_TABLES = (
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
 )
 TUNING = (
-    f"What `neuropil tune mlp --data TABLE --target COLUMN --trials {small_tables.TRIALS}` brings on three small "
+    f"What `neuropil tune mlp --data TABLE --target COLUMN --trials {small_tables.TRIALS}` brings on two small "
     "tables of scikit-learn, beside the default options: means over "
-    f"{len(small_tables.TUNED_SEEDS)} splits, in each of which a fifth is held out for the test and a tenth of the rest "
-    "for validation."
+    f"{len(small_tables.TUNED_SEEDS)} splits, in each of which a fifth is held out for the test and a tenth of the "
+    "rest for validation."
 )
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "

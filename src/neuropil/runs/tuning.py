@@ -413,14 +413,15 @@ class _Session:
         """Train and validate, and record how it ended. A trial that was killed goes on from its checkpoint."""
         folder, trial = self.tuning.trial_folder(number), Trial(number, options)
         self.tuning.save(trial)
-        curve, state, reason, began = list[Point](), "complete", "", time.monotonic()
+        curve, state, reason, began, told = list[Point](), "complete", "", time.monotonic(), 0
 
         def watch(rows: Sequence[Row], share: float) -> None:
+            nonlocal told
             curve[:] = _points(rows, share, self.selection.metric.name)
-            values = [value for _, value in curve]
-            stops = False
-            for count, (done, _) in enumerate(curve, 1):
-                stops = ongoing is not None and ongoing.prunes(done, self._kept(values[:count]))
+            values, stops = [value for _, value in curve], False
+            for count in range(told + 1, len(curve) + 1):  # several at once where a trial goes on from its checkpoint
+                stops = ongoing is not None and ongoing.prunes(curve[count - 1][0], self._kept(values[:count]))
+            told = len(curve)
             if stops and number > 1:  # the default options are what others are compared with
                 raise _End("pruned")
             if self.deadline is not None and share < 1 and time.monotonic() > self.deadline:
