@@ -27,7 +27,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "diabetes": load_diabetes,
 }
 SEEDS = range(10)
-TUNED, TUNED_SEEDS = ("breast cancer", "diabetes"), range(5)
+TUNED, TUNED_SEEDS = ("breast cancer", "diabetes"), range(3)
 TRIALS = 20
 
 

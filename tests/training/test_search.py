@@ -133,8 +133,7 @@ def test_the_option_that_makes_the_difference_is_the_important_one():
         trial = play(search, number, None, value=lambda options: (math.log10(options["rate"]) + 2) ** 2)
         trials.append(trial)
     importance = search.importance(trials)
-    assert next(iter(importance)) == "rate"
-    assert importance["rate"] > 0.8
+    assert importance["rate"] > importance["size"] + importance["kind"]
     assert sum(importance.values()) == pytest.approx(1)
     assert search.importance(trials[:3]) == {}
 

@@ -114,7 +114,8 @@ class Search:
                 told = optuna.create_trial(params=params, distributions=self.distributions, value=ranks[value])
                 study.add_trial(told)
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=mix(self.seed, "importance") % 2**32)
-            return optuna.importance.get_param_importances(study, evaluator=evaluator)
+            found = optuna.importance.get_param_importances(study, evaluator=evaluator)
+        return {name: float(share) for name, share in found.items()}
 
     def _encoded(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """For Optuna, whose choices are numbers, texts and nothing else: the place of a value among them."""
