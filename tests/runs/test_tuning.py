@@ -155,6 +155,24 @@ def test_a_search_that_is_stopped_inside_a_trial_ends_with_the_same_trials_as_th
     assert Tuning.load(folder).results == found.results
 
 
+def test_a_trial_that_was_killed_before_it_was_recorded_counts_once(
+    found: Tuning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    usual, folder = Tuning.save, tmp_path / "search"
+
+    def killed(self: Tuning, trial: Trial) -> None:
+        if trial.state == "complete":
+            raise KilledError
+        usual(self, trial)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tuning, "save", killed)
+        with pytest.raises(KilledError):
+            search(folder, trials=2)
+    assert [trial.state for trial in Tuning.load(folder).rows] == ["running"]
+    assert timeless(search(folder, trials=2).rows) == timeless(found.rows[:2])
+
+
 def test_a_finished_search_stays_as_it_is(found: Tuning, capsys: pytest.CaptureFixture[str]):
     before = {path: path.stat().st_mtime_ns for path in found.folder.rglob("*")}
     assert search(found.folder).rows == found.rows

@@ -195,7 +195,7 @@ class Tuning:
             written = int(settings["format"])
             for name in ("recipe", "options", "space", "given", "seed", "command"):
                 _ = settings[name]
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             got = f"a damaged file ({error})"
             raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
         if written != FORMAT:
@@ -432,8 +432,10 @@ class _Session:
             experiment = build(self.plan, chosen)
             self.plan.write(folder, chosen, experiment, typed=chosen)
             with refused_memory():
-                title = f"trial {number} of {self.limit}"
-                _tunable(experiment).train_model(folder, title=title, show_progress=self.show, watch=watch)
+                shown = {"title": f"trial {number} of {self.limit}", "show_progress": self.show}
+                rows = _tunable(experiment).train_model(folder, **shown, watch=watch)
+            if not told:  # it was killed when it had been trained, and before that was recorded
+                watch(rows, 1.0)
         except _End as end:
             state = end.state
         except (DivergedError, InputError, torch.OutOfMemoryError) as error:
