@@ -79,6 +79,12 @@ SMALL_TABLES = (
     "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
 )
+TUNING = (
+    f"What `neuropil tune mlp --data TABLE --target COLUMN --trials {small_tables.TRIALS}` brings on two small "
+    "tables of scikit-learn, beside the default options: means over "
+    f"{len(small_tables.TUNED_SEEDS)} splits, in each of which a fifth is held out for the test and a tenth of the "
+    "rest for validation."
+)
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
     "same origins and over the horizons of the M4 competition; six come with statsmodels, two are made."
@@ -131,6 +137,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             norm_orders,
         ),
         "small-tables": (SMALL_TABLES, small_tables_beside),
+        "tuning": (TUNING, tuned_tables),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
@@ -342,6 +349,11 @@ def likelihood(name: str, path: Path, options: Mapping[str, Any]) -> list[str]:
 def small_tables_beside() -> list[str]:
     header = ["table", "score", "neuropil mlp", "logistic or ridge regression", "gradient boosting"]
     return table(header, [*small_tables.rows()])
+
+
+def tuned_tables() -> list[str]:
+    validation, test = ["validation loss: default", "tuned"], ["default", "tuned", "tuned is better"]
+    return table(["table", *validation, "test", *test], [*small_tables.tuned_rows()])
 
 
 def seq2seq() -> list[str]:

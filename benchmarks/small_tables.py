@@ -27,6 +27,8 @@ TABLES: dict[str, Callable[..., Any]] = {
     "diabetes": load_diabetes,
 }
 SEEDS = range(10)
+TUNED, TUNED_SEEDS = ("breast cancer", "diabetes"), range(3)
+TRIALS = 20
 
 
 def compare() -> Iterator[tuple[str, str, dict[str, list[float]]]]:
@@ -70,6 +72,29 @@ def rows() -> Iterator[list[str]]:
     for name, score, found in compare():
         means = (100 * statistics.mean(scores) for scores in found.values())
         yield [name, score, *(f"{mean:.2f} %" for mean in means)]
+
+
+def tuned_rows() -> Iterator[list[str]]:
+    """Scores of the default options and of those that a search chose on the validation part, and in how many splits the
+    latter were better there and on the test part."""
+    for name in TUNED:
+        features, targets = TABLES[name](return_X_y=True)
+        task, score = ("regression", "r2") if name == "diabetes" else ("classification", "accuracy")
+        validation, test = list[tuple[float, float]](), list[tuple[float, float]]()
+        with tempfile.TemporaryDirectory() as folder:
+            path = write_table(Path(folder) / "table.csv", features, targets)
+            for seed in TUNED_SEEDS:
+                options = {"data": path, "target": "target", "task": task, "seed": seed, "trials": TRIALS}
+                out = Path(folder) / f"{seed}"
+                found = neuropil.tune("mlp", out=out, report=False, show_progress=False, **options)
+                results = [result.metrics[score] for result in found.results]
+                validation.append((found.rows[0].value or np.nan, found.found.best.value or np.nan))
+                test.append((results[-1], results[0]))
+        means = [f"{statistics.mean(values):.3f}" for values in zip(*validation, strict=True)]
+        scores = [f"{100 * statistics.mean(values):.2f} %" for values in zip(*test, strict=True)]
+        better = sum(tuned > default for default, tuned in test)
+        title = "R²" if task == "regression" else "accuracy"
+        yield [name, *means, title, *scores, f"{better} of {len(test)}"]
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
     run = neuropil.train("cnn", epochs=5)
     run.predict(images)
     neuropil.train("mlp", data=(X, y))
+    neuropil.tune("mlp", data=(X, y), trials=20).best
     neuropil.simulate("lif", duration=500)
     neuropil.load("runs/…").model
     neuropil.resume("runs/…")
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from neuropil.runs.start import resume as resume
     from neuropil.runs.start import simulate as simulate
     from neuropil.runs.start import train as train
+    from neuropil.runs.tuning import Tuning as Tuning
+    from neuropil.runs.tuning import tune as tune
 
 __version__ = "0.1.0"
-__all__ = ["Run", "compare", "load", "models", "open", "resume", "simulate", "sklearn", "train"]
+__all__ = ["Run", "Tuning", "compare", "load", "models", "open", "resume", "simulate", "sklearn", "train", "tune"]
 _HOMES = {"compare": "runs.comparison", "open": "runs.open", "Run": "runs.run", "load": "runs.run"} | dict.fromkeys(
     ("resume", "simulate", "train"), "runs.start"
 )
+_HOMES |= {"Tuning": "runs.tuning", "tune": "runs.tuning"}
 
 
 def __getattr__(name: str) -> Any:

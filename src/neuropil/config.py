@@ -1,7 +1,7 @@
 """Options as frozen, checked data: one line holds an option's type, default, bounds and help.
 
     class CNNConfig(Config):
-        width: int = option(32, "channels of the first stage", low=1)
+        width: int = option(32, "channels of the first stage", low=1, tune=times(1 / 2, 1, 2))
         classes: int = from_data(10, "how many classes to tell apart")
 
 Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are
@@ -21,14 +21,22 @@ from pathlib import Path
 from typing import Any, Literal, Self, dataclass_transform
 
 from neuropil.errors import InputError, nearest
+from neuropil.ranges import Declared, Searched, searched
 
 
 def option(
-    default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None
+    default: Any,
+    help: str,
+    *,
+    above: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    tune: Declared | None = None,
 ) -> Any:
     """A field that the user may set; `low` and `high` are the smallest and largest values allowed, `above` itself is
-    not."""
-    return dataclasses.field(default=default, metadata={"help": help, "above": above, "low": low, "high": high})
+    not. `tune` is what `neuropil tune` searches by itself."""
+    metadata = {"help": help, "above": above, "low": low, "high": high}
+    return dataclasses.field(default=default, metadata=metadata if tune is None else metadata | {"tune": tune})
 
 
 def from_data(default: Any, help: str) -> Any:
@@ -64,6 +72,16 @@ class Option:
     default: Any
     help: str
     in_python: bool = False
+    above: float | None = None
+    low: float | None = None
+    high: float | None = None
+    tune: Searched | None = None
+    """What `neuropil tune` searches, given the default."""
+
+    def require(self, value: Any) -> None:
+        """Whether this option may have this value, whatever the others are."""
+        _require_type(self.name, value, self.type)
+        _require_bounds(self.name, value, self.above, self.low, self.high)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -94,7 +112,9 @@ class Config:
                 ]
             elif not field.metadata.get("from_data"):
                 help, spoken = field.metadata.get("help", ""), _spoken(kind)
-                found.append(Option(field.name, spoken, value, help, in_python=spoken != kind))
+                limits = {bound: field.metadata.get(bound) for bound in ("above", "low", "high")}
+                tune = searched(field.metadata.get("tune"), value, limits["low"], limits["high"])
+                found.append(Option(field.name, spoken, value, help, spoken != kind, tune=tune, **limits))
         return found
 
     def override(self, **values: Any) -> Self:

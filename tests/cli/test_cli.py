@@ -128,6 +128,18 @@ def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "show", "mlp")
     assert "hˡ = φ(Wˡ hˡ⁻¹ + bˡ)" in shown
     assert "--weight-decay" in shown
+    searched = "--hidden-sizes none,128,512,128 128,512 512; --dropout 0..0.5; --batch-size 32,64,128"
+    assert shown.splitlines()[-1] == (
+        f"neuropil tune mlp searches {searched}; --learning-rate 0.0002..0.02; --weight-decay 0.001..0.1."
+    )
+    assert "neuropil tune" not in said(capsys, "show", "lif")
+
+
+def test_the_time_limit_of_a_search_is_that_of_all_its_trials(capsys: pytest.CaptureFixture[str]):
+    shown = " ".join(said(capsys, "tune", "mlp", "--help").split())
+    assert shown.count("--minutes") == 1
+    assert "time limit in minutes for all trials" in shown
+    assert "--hidden-sizes" in shown
 
 
 def test_training_prints_scores_beside_the_baseline_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -199,6 +211,8 @@ def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
         (["train", "g"], {"gan", "gru", "gaussian_process", "gpt2"}),
         (["train", "mlp", "--epo"], {"--epochs"}),
         (["simulate", "lif", "--dur"], {"--duration"}),
+        (["tune", "g"], {"gan", "gru", "gpt2"}),
+        (["tune", "mlp", "--t"], {"--target", "--task", "--tensorboard", "--test", "--trials"}),
         (["show", "hod"], {"hodgkin_huxley"}),
         (["search", "run", "--im"], {"--images"}),
     ],

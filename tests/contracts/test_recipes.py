@@ -15,6 +15,7 @@ from neuropil import recipes
 from neuropil.cli import main
 from neuropil.errors import InputError
 from neuropil.metrics import find_metric
+from neuropil.ranges import Choices
 from neuropil.runs.run import FORMAT, Run
 from neuropil.runs.start import rewrite_report
 from neuropil.tasks.experiment import Result
@@ -166,8 +167,8 @@ def test_options_have_one_name_each_and_say_what_they_do(name: str):
     options = recipes.recipe(name).options.options()
     names = [option.name for option in options]
     assert len(set(names)) == len(names)
-    assert not {"out", "seed", "show_progress", "report"} & set(names), (
-        "neuropil.train and simulate have arguments of these names"
+    assert not {"out", "seed", "show_progress", "report", "trials", "over"} & set(names), (
+        "neuropil.train, simulate and tune have arguments of these names"
     )
     assert all(len(option.help) > 5 for option in options)
 
@@ -262,3 +263,30 @@ def test_the_same_seed_gives_the_same_results_in_a_longer_run(name: str, tmp_pat
     )
     assert first.results == second.results
     assert first.results[0].metrics
+
+
+TRAINED = [name for name in NAMES if hasattr(recipes.recipe(name).options, "training")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_system_can_be_tuned_if_it_is_trained_and_its_ranges_are_within_the_limits_of_the_options(name: str):
+    recipe = recipes.recipe(name)
+    assert recipe.tunable == (name in TRAINED)
+    for options in filter(None, (recipe.options, recipe.own_data, recipe.fine_tuning)):
+        tuned = {each.name: each for each in options.options() if each.tune is not None}
+        assert not recipe.tunable or "learning_rate" in tuned
+        for each in tuned.values():
+            assert each.tune is not None
+            assert each.default in each.tune
+            for value in each.tune.values if isinstance(each.tune, Choices) else (each.tune.low, each.tune.high):
+                each.require(value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_system_is_tuned(name: str, tmp_path: Path):
+    small = {key: value for key, value in SMALL[name].items() if key not in ("batch_size", "threads")}
+    found = neuropil.tune(name, trials=3, out=tmp_path / "search", show_progress=False, report=False, **small)
+    assert [trial.state for trial in found.rows].count("failed") == 0, [trial.reason for trial in found.rows]
+    assert found.best.metrics == found.results[0].metrics
+    found.write_report()

@@ -119,3 +119,11 @@ def test_a_learner_learns_nothing_while_its_speed_is_measured():
     assert torch.equal(learner.model.weight, before)
     assert [len(rates) for _, _, rates in learner.calls] == [1, 1, 2, 4, 8, 16, 20]
     assert found.read == pytest.approx(100 / found.seconds)
+
+
+def test_a_watch_is_told_after_each_pass(tmp_path: Path):
+    told: list[tuple[str, float]] = []
+    shown = {"title": "test", "show_progress": False}
+    watch = lambda rows, share: told.append((rows[-1]["kind"], share))  # noqa: E731
+    fit_chunks(Counting(), ChunkTrainingConfig(epochs=4), folder=tmp_path, **shown, watch=watch)
+    assert told == [("validation", share) for share in (0.25, 0.5, 0.75, 1.0)]

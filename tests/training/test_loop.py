@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training import loop
 from neuropil.training.evaluation import evaluate
-from neuropil.training.history import read_history
+from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, fit, pick_device, require_validation
 from neuropil.training.optimizers import OPTIMIZERS
@@ -54,6 +54,26 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: 
     first, second = (weights_of(train(tmp_path / name, config)[0]) for name in ("a", "b"))
     assert same_weights(first, second)
     assert not same_weights(first, weights_of(train(tmp_path / "c", config, seed=1)[0]))
+
+
+class EnoughError(Exception):
+    pass
+
+
+def test_a_watch_is_told_of_each_validation_and_what_it_raises_ends_the_run(tmp_path: Path):
+    told: list[tuple[int, float]] = []
+
+    def watch(rows: Sequence[Row], share: float) -> None:
+        assert rows[-1]["kind"] == "validation"
+        told.append((sum(row["kind"] == "validation" for row in rows), share))
+        if len(told) == 3:
+            raise EnoughError
+
+    options = {"seed": 0, "folder": tmp_path, "show_progress": False, "watch": watch}
+    with pytest.raises(EnoughError):
+        fit(DigitLearner(), TRAIN, VALIDATION, TrainingConfig(epochs=4), **options)
+    assert told == [(1, 0.25), (2, 0.5), (3, 0.75)]
+    assert [row["kind"] for row in read_history(tmp_path / "metrics.jsonl")].count("validation") == 3
 
 
 def test_training_leaves_the_callers_random_numbers_alone(tmp_path: Path):

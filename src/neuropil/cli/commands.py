@@ -39,13 +39,21 @@ COMMANDS = {
         train.train,
         train.ListArguments,
     ),
+    "tune": Command(
+        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--over OPTION=...] ...",
+        "choose hyper-parameters on the validation part",
+        train.tune,
+        train.ListArguments,
+    ),
     "simulate": Command(
         "simulate NAME | network.toml [--duration MS] ...",
         "run neurons in time and write a report",
         train.simulate,
         train.ListArguments,
     ),
-    "resume": Command("resume RUN", "go on with a run that was stopped or killed", train.resume, train.RunArguments),
+    "resume": Command(
+        "resume RUN", "go on with a run or a search that was stopped or killed", train.resume, train.RunArguments
+    ),
     "predict": Command(
         "predict RUN INPUT...", "answers for new inputs", use.predict, use.PredictArguments, ("run", "inputs")
     ),
@@ -186,6 +194,7 @@ COMMANDS = {
 
 STARTED_BY_NAME = {
     "train": ("NAME", ""),
+    "tune": ("NAME", ""),
     "simulate": ("NAME | network.toml", "network.toml describes a spiking network of your own."),
 }
 """Commands whose options depend on the system that is named first."""

@@ -29,13 +29,12 @@ def script(words: Sequence[str]) -> str:
 def _systems() -> dict[str, dict[str, list[str]]]:
     """For each command that is followed by the name of a system, the options of each."""
     from neuropil import recipes
-    from neuropil.cli.train import FORMS
+    from neuropil.cli.train import FORMS, names_for
 
-    found: dict[str, dict[str, list[str]]] = {verb: {} for verb in FORMS}
-    for system in recipes.SYSTEMS:
-        form = FORMS[system.verb](recipe=recipes.recipe(system.name).options)
-        found[system.verb][system.name] = _flags(form, ())
-    return found
+    return {
+        command: {name: _flags(form(recipe=recipes.recipe(name).options), ()) for name in names_for(command)}
+        for command, form in FORMS.items()
+    }
 
 
 def _flags(form: Config, positional: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
+    from neuropil.runs.tuning import Tuning
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -68,3 +69,21 @@ def print_outcome(run: "Run", *, as_json: bool) -> None:
     for note in run.settings["facts"].get("notes", []):
         print(note, file=sys.stderr)
     print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")
+
+
+def print_search(tuning: "Tuning", *, as_json: bool) -> None:
+    """What a search over hyper-parameters has found."""
+    from neuropil.runs import overview
+
+    results, best = tuning.results, tuning.best
+    if as_json:
+        scores = [{"name": result.name, **result.metrics} for result in results]
+        chosen = {"trial": tuning.settings["best"], "options": tuning.chosen, "importance": tuning.importance}
+        report = tuning.report if tuning.report.exists() else None
+        print_json({"run": best.folder, "report": report, "results": scores, **chosen})
+        return
+    print_table(["", *overview.metric_names(results)], overview.result_rows(results))
+    print(tuning.settings["outcome"], overview.margin(results), sep="\n")
+    print(f"Run: {best.folder}", best.settings["command"], sep="\n")
+    if tuning.report.exists():
+        print(f"Report: {tuning.report}")

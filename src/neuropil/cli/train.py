@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.cli.arguments import Arguments, parse
-from neuropil.cli.output import print_json, print_outcome, print_table
+from neuropil.cli.output import print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
 
 
@@ -75,6 +75,11 @@ def show(arguments: ShowArguments) -> None:
         for place, each in enumerate(embedded)
     ]
     print_table(["option", "type", "default", "meaning"], rows)
+    if recipe.tunable:
+        from neuropil.runs.search_space import describe_searched
+
+        tuned = [f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in embedded if each.tune is not None]
+        print(f"\nneuropil tune {system.name} searches {'; '.join(tuned)}.")
 
 
 def _default(option: Option, others: Mapping[str, Option]) -> str:
@@ -120,8 +125,28 @@ class TrainArguments(StartArguments):
     report: bool = option(True, "write the report, which `neuropil report` can do later")
 
 
-FORMS: dict[str, type[StartArguments]] = {"train": TrainArguments, "simulate": StartArguments}
+class TuneArguments(StartArguments):
+    trials: int = option(20, "number of trials", low=1)
+    minutes: float | None = option(None, "time limit in minutes for all trials, evaluation and report", low=0.001)
+    over: tuple[str, ...] = option((), "what to search: learning-rate=1e-4..1e-2 is a range, dropout=0,0.1 has values")
+    report: bool = option(True, "write the report, which `neuropil report` can do later")
+
+    def options(self) -> list[Option]:
+        """The time limit is that of the search, in the place of that of a run."""
+        return list({each.name: each for each in super().options()}.values())
+
+
+FORMS: dict[str, type[StartArguments]] = {"train": TrainArguments, "simulate": StartArguments, "tune": TuneArguments}
 """What the commands are given that are followed by the name of a system."""
+
+
+def names_for(command: str) -> list[str]:
+    """The systems that a command takes."""
+    from neuropil import recipes
+
+    if command == "tune":
+        return [each.name for each in recipes.SYSTEMS if recipes.recipe(each.name).tunable]
+    return [each.name for each in recipes.SYSTEMS if each.verb == command]
 
 
 def train(words: list[str]) -> None:
@@ -158,10 +183,27 @@ def simulate(words: list[str]) -> None:
     print_outcome(simulated, as_json=arguments.json)
 
 
-def print_names(verb: str, usage: str, more: str = "") -> None:
-    from neuropil.recipes import SYSTEMS
+def tune(words: list[str]) -> None:
+    from neuropil import recipes
+    from neuropil.runs import tuning
+    from neuropil.runs.search_space import parse_over
 
-    names = ", ".join(system.name for system in SYSTEMS if system.verb == verb)
+    plan = tuning.tunable_plan(words[0], 0, {})
+    given = {word.partition("=")[0] for word in words}
+    defaults = plan.recipe.defaults(own_data="--data" in given, start="--start" in given)
+    about = f"Choose hyper-parameters on the validation part: {recipes.find(plan.name).summary}."
+    arguments = parse(TuneArguments(recipe=defaults), words[1:], command=f"tune {plan.name}", about=about)
+    chosen = _changes(defaults, arguments.recipe, words[1:])
+    chosen.pop("minutes", None)  # of the search, not of a run
+    over = parse_over(arguments.over, {each.name: each for each in defaults.options()})
+    started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
+    limits = {"trials": arguments.trials, "minutes": arguments.minutes}
+    found = tuning.tune(plan.name, over=over, **limits, **started, **chosen)
+    print_search(found, as_json=arguments.json)
+
+
+def print_names(verb: str, usage: str, more: str = "") -> None:
+    names = ", ".join(names_for(verb))
     print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
     print(f"neuropil {verb} NAME --help lists the options of that system.")
 
@@ -192,8 +234,13 @@ class RunArguments(Arguments):
 
 
 def resume(arguments: RunArguments) -> None:
-    from neuropil.runs import run, start
+    from neuropil.runs import run, start, tuning
 
+    if tuning.is_tuning(arguments.run):
+        if tuning.Tuning.load(arguments.run).finished:
+            print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
+        print_search(tuning.resume_tuning(arguments.run), as_json=arguments.json)
+        return
     opened = run.load(arguments.run)
     if opened.finished and opened.report.exists():
         print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
@@ -201,9 +248,14 @@ def resume(arguments: RunArguments) -> None:
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import start
+    from neuropil.runs import start, tuning
 
-    written = start.rewrite_report(arguments.run).report
+    if tuning.is_tuning(arguments.run):
+        found = tuning.Tuning.load(arguments.run)
+        found.write_report()
+        written = found.report
+    else:
+        written = start.rewrite_report(arguments.run).report
     if arguments.json:
         print_json({"report": written})
     else:

@@ -29,6 +29,7 @@ from neuropil.parts.kernels import Gaussian
 from neuropil.parts.parameters import Model
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.parts.standardize import Standardize
+from neuropil.ranges import Range, times
 
 MOST_PATCHES_A_SIDE = 8
 ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
@@ -37,13 +38,13 @@ ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
 class PatchAttentionConfig(Config):
     patch: int | None = option(None, "patch size in pixels; none: 2, or more where a side would have over 8", low=1)
     embedding: Literal["linear", "none"] = option("linear", "patch embedding: linear, or none for raw patches")
-    width: int = option(64, "embedding width d (d_model)", low=1)
+    width: int = option(64, "embedding width d (d_model)", low=1, tune=times(1 / 2, 1, 2))
     key_width: int = option(64, "width e of queries and keys", low=1)
     value_width: int | None = option(None, "width d₂ of the values; default: the embedding width", low=1)
-    layers: int = option(2, "number of layers", low=1)
+    layers: int = option(2, "number of layers", low=1, tune=times(1 / 2, 1, 2))
     positions: PositionName = option("learned", "positional encoding")
     score: ScoreName = option("scaled_dot", "attention score")
-    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
     classes: int = from_data(10, "number of classes")
 

@@ -28,18 +28,19 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.positions import Positions
 from neuropil.parts.recurrence import Recurrence, State, reorder
 from neuropil.parts.standardize import Standardize
+from neuropil.ranges import Range, times
 
 
 class CaptionerConfig(Config):
     cell: CellName = option("lstm", "recurrent cell of the decoder")
     attention: bool = option(True, "attention to places of the picture for each word")
-    hidden_size: int = option(128, "hidden size of the decoder", low=1)
+    hidden_size: int = option(128, "hidden size of the decoder", low=1, tune=times(1 / 2, 1, 2))
     layers: int = option(1, "number of layers of the decoder", low=1)
     embedding_size: int = option(64, "embedding size of a token", low=1)
     attention_size: int = option(64, "size in which attention compares a state and a place", low=1)
     width: int = option(16, "channels of the CNN's stem; each stage doubles them", low=1)
     depth: int = option(1, "residual blocks in each stage of the CNN", low=1)
-    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     shape: tuple[int, ...] = from_data((1, 24, 24), "channels, height and width of one picture")
     vocabulary_size: int = from_data(30, "vocabulary size")
 

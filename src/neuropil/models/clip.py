@@ -27,6 +27,7 @@ from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
+from neuropil.ranges import Range, times
 
 SHARPEST = math.log(100)
 
@@ -37,11 +38,11 @@ class VisionTowerConfig(PatchStackConfig):
 
 
 class TextTowerConfig(StackConfig):
-    width: int = option(512, "embedding width (d_model)", low=2)
+    width: int = option(512, "embedding width (d_model)", low=2, tune=times(1 / 2, 1, 2))
     heads: int = option(8, "attention heads in each layer; they divide the width", low=1)
     context: int = option(77, "context length in tokens, start and end among them", low=1)
     activation: HiddenName = option("quick_gelu", "activation of the feed-forward networks")
-    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     attention_dropout: float = option(0.0, "dropout probability of the attention weights", low=0, high=0.95)
     vocabulary_size: int = from_data(49_408, "vocabulary size")
     end: int = from_data(49_407, "the token that ends a caption")

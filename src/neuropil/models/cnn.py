@@ -27,13 +27,16 @@ from neuropil.errors import InputError
 from neuropil.parts.convolution import BlockSizes, NormOrder, ResidualBlock, Stack, same_convolution, stack_for
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
+from neuropil.ranges import Range, times
 
 
 class CNNConfig(Config):
-    width: int = option(32, "channels of the first stage; each further stage doubles them", low=1)
-    depth: int = option(1, "residual blocks in each stage", low=1)
+    width: int = option(
+        32, "channels of the first stage; each further stage doubles them", low=1, tune=times(1 / 2, 1, 2)
+    )
+    depth: int = option(1, "residual blocks in each stage", low=1, tune=times(1, 2))
     kernel: int = option(3, "kernel size; odd", low=1)
-    dropout: float = option(0.2, "dropout probability before the output layer", low=0, high=0.95)
+    dropout: float = option(0.2, "dropout probability before the output layer", low=0, high=0.95, tune=Range(0, 0.5))
     norm_order: NormOrder = option("before", "batch normalisation before or after the activation")
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
     classes: int = from_data(10, "number of classes")

@@ -38,6 +38,7 @@ from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
+from neuropil.ranges import Range, times
 
 BANDS = (0.5, 0.8, 0.9)
 """Shares of the truth that the bands around the median should hold."""
@@ -49,9 +50,9 @@ GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 class ForecasterConfig(Config):
     cell: CellName = option("gru", "recurrent cell of the encoder and of the decoder")
-    hidden_size: int = option(32, "hidden size", low=1)
+    hidden_size: int = option(32, "hidden size", low=1, tune=times(1 / 2, 1, 2))
     layers: int = option(1, "number of layers of the encoder and of the decoder", low=1)
-    dropout: float = option(0.1, "dropout probability", low=0, high=0.9)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.9, tune=Range(0, 0.5))
     members: int = option(4, "networks in the ensemble; they share the linear forecast", low=1)
     correction: float = option(
         0.5, "weight of the ensemble's correction in the forecast; the rest is the linear forecast's", low=0, high=1

@@ -37,6 +37,7 @@ from neuropil.parts.activations import ACTIVATIONS, SLOPES, ActivationName
 from neuropil.parts.coders.dense import dense
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
+from neuropil.ranges import Choices, Range
 
 FEW_ROWS = 2_000
 """A table of fewer is learned by heart by a network of the usual size."""
@@ -50,9 +51,10 @@ class MLPConfig(Config):
         "hidden sizes, one for each layer, or no number for a linear model; by default 256 256, "
         f"and 64 for tables of fewer than {FEW_ROWS:,} rows",
         low=1,
+        tune=Choices(((128,), (512,), (128, 128), (512, 512))),
     )
     activation: ActivationName = option("relu", "activation of the hidden units")
-    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     batch_norm: bool = option(False, "batch normalisation")
     residual: bool = option(False, "residual connections between layers of the same size")
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")

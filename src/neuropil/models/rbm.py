@@ -36,6 +36,7 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import EXAMPLES_AT_ONCE, Standardize, UnitRange
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
+from neuropil.ranges import times
 
 Visible: TypeAlias = Float[Tensor, "*batch visible"]
 Hidden: TypeAlias = Float[Tensor, "*batch hidden"]
@@ -49,7 +50,7 @@ LEAST_SHARE = 0.01
 
 
 class RBMConfig(Config):
-    hidden_size: int = option(256, "hidden units", low=1)
+    hidden_size: int = option(256, "hidden units", low=1, tune=times(1 / 2, 1, 2))
     visible: Literal["bernoulli", "gaussian"] = option("bernoulli", "visible units")
     sigma: float = option(1.0, "standard deviation σ of Gaussian visible units, in units of that of the data", above=0)
     steps: int = option(1, "Gibbs steps k in each update", low=1)

@@ -42,6 +42,7 @@ from neuropil.parts.recurrence import (
     valid_mask,
 )
 from neuropil.protocols import PADDING
+from neuropil.ranges import Range, times
 
 CellName = Literal["rnn", "lstm", "gru", "mingru"]
 Shape = Literal["many_to_one", "aligned"]
@@ -58,11 +59,11 @@ EXPANSION = 2
 
 class RecurrentLayersConfig(Config):
     cell: CellName = option("lstm", "recurrent cell")
-    hidden_size: int = option(128, "hidden size", low=1)
-    layers: int = option(1, "number of layers", low=1)
+    hidden_size: int = option(128, "hidden size", low=1, tune=times(1 / 2, 1, 2))
+    layers: int = option(1, "number of layers", low=1, tune=times(1 / 2, 1, 2))
     residual: bool = option(False, "residual blocks: layer norm, cell and feed-forward network")
     embedding_size: int = option(64, "embedding size", low=1)
-    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     activation: ActivationName = from_data("tanh", "activation of an RNN")
     gate: Gate = from_data("keep", "convention of a GRU's update gate")
     reset: Reset = from_data("after", "place of a GRU's reset gate")

@@ -44,6 +44,7 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Recurrence, State, over_time, reorder
 from neuropil.parts.scheduled_sampling import scheduled_sampling
 from neuropil.protocols import PADDING
+from neuropil.ranges import Range, times
 
 AttentionName = Literal["none", "bahdanau", "dot", "general", "concat"]
 
@@ -53,10 +54,12 @@ class Seq2SeqConfig(Config):
     attention: AttentionName = option("bahdanau", "attention of the decoder to the source")
     input_feeding: bool = option(False, "input feeding; for dot, general and concat attention")
     embedding_size: int = option(256, "embedding size", low=1)
-    hidden_size: int = option(512, "hidden size; a bidirectional encoder has half in each direction", low=1)
+    hidden_size: int = option(
+        512, "hidden size; a bidirectional encoder has half in each direction", low=1, tune=times(1 / 2, 1, 2)
+    )
     layers: int = option(1, "number of layers of the encoder, and as many of the decoder", low=1)
     bidirectional: bool = option(True, "read the source in both directions")
-    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     scheduled_sampling: float = option(
         0.0, "probability that a training step is fed the model's own token (scheduled sampling)", low=0, high=1
     )

@@ -35,18 +35,19 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Lengths, Recurrence, RecurrenceOutput, State, valid_mask
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import WEIGHT, Batch
+from neuropil.ranges import Range, times
 
 MemoryName = Literal["rnn", "lstm", "gru", "mingru", "none"]
 
 
 class TrackerConfig(Config):
     cell: MemoryName = option("lstm", "recurrent cell; with none, each frame is answered on its own")
-    hidden_size: int = option(128, "hidden size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1, tune=times(1 / 2, 1, 2))
     layers: int = option(1, "number of recurrent layers", low=1)
     features: int = option(64, "size of a frame's feature vector", low=1)
     width: int = option(16, "channels of the CNN's first stage; each further stage doubles them", low=1)
     depth: int = option(1, "residual blocks in each stage of the CNN", low=1)
-    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     shape: tuple[int, ...] = from_data((1, 28, 28), "channels, height and width of one frame")
     outputs: int = from_data(2, "size of a position: x and y")
 

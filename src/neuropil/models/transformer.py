@@ -28,6 +28,7 @@ from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import Model, ParameterRow, TypedModuleList
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.protocols import PADDING
+from neuropil.ranges import times
 
 Read: TypeAlias = Float[Tensor, "batch source width"]
 Written: TypeAlias = Float[Tensor, "batch target width"]
@@ -35,9 +36,11 @@ Mask: TypeAlias = Bool[Tensor, "..."]
 
 
 class TransformerConfig(BlockConfig):
-    width: int = option(512, "embedding width (d_model)", low=2)
+    width: int = option(512, "embedding width (d_model)", low=2, tune=times(1 / 2, 1, 2))
     heads: int = option(8, "attention heads in each layer; they divide the width", low=1)
-    layers: int = option(6, "number of layers of the encoder, and as many of the decoder", low=1)
+    layers: int = option(
+        6, "number of layers of the encoder, and as many of the decoder", low=1, tune=times(1 / 2, 1, 2)
+    )
     norm: NormName = option("post", "layer norm after each residual sum, as published, or before each sublayer")
     final_norm: bool = option(False, "layer norm after the last block too, as nn.Transformer; pre-norm always has it")
     positions: PositionName = option("sinusoidal", "positional encoding")

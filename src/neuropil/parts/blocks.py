@@ -22,6 +22,7 @@ from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
 from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
+from neuropil.ranges import Range, times
 
 HiddenName = Literal["relu", "gelu", "gelu_tanh", "quick_gelu"]
 NormName = Literal["post", "pre"]
@@ -118,11 +119,11 @@ def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: Fee
 class BlockConfig(Config):
     """What every stack of attention blocks has."""
 
-    width: int = option(768, "embedding width (d_model)", low=2)
+    width: int = option(768, "embedding width (d_model)", low=2, tune=times(1 / 2, 1, 2))
     heads: int = option(12, "attention heads in each layer; they divide the width", low=1)
-    layers: int = option(12, "number of layers", low=1)
+    layers: int = option(12, "number of layers", low=1, tune=times(1 / 2, 1, 2))
     feed_forward: int | None = option(None, "hidden size of the feed-forward networks; default: 4 × width", low=1)
-    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))
     kept_heads: tuple[int, ...] = from_data((), "heads that are left in each attention module, in order; all if empty")
 
     @property

@@ -15,7 +15,7 @@ def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], 
     system = recipes.find(name)
     source = settings["facts"].get("source")
     summary = f"{system.summary[0].upper()}{system.summary[1:]}" + (f", on {source}." if source else ".")
-    return Report(f"neuropil · {name}", summary, [*_result_sections(results), *sections, _repeat_section(settings)])
+    return Report(f"neuropil · {name}", summary, [*result_sections(results), *sections, repeat_section(settings)])
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:
@@ -78,7 +78,7 @@ def _tied(metric: Metric, value: float, other: float) -> bool:
     return metric.text(value) == metric.text(other)
 
 
-def _result_sections(results: Sequence[Result]) -> list[Section]:
+def result_sections(results: Sequence[Result]) -> list[Section]:
     if not results:
         return []
     names = metric_names(results)
@@ -102,7 +102,7 @@ def _card(results: Sequence[Result], result: Result, name: str) -> Number:
     return Number(f"{result.name}: {metric.title}", metric.text(value), good=beaten)
 
 
-def _repeat_section(settings: Mapping[str, Any]) -> Section:
+def repeat_section(settings: Mapping[str, Any]) -> Section:
     rows = [[key, str(value)] for key, value in settings["environment"].items()]
     rows += [["seed", str(settings["seed"])], ["started", settings["created"]]]
     return Section("Repeat it", [Code(settings["command"]), Table(["environment", ""], rows)])

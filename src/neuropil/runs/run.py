@@ -386,6 +386,9 @@ def load(folder: str | Path) -> Run:
     """Open a run folder, or a .zip file of one, which is unpacked beside it."""
     folder = unpacked(Path(folder))
     path = folder / "config.json"
+    if not path.exists() and (folder / "study.json").exists():
+        got, fix = f"the search in {str(folder)!r}", f"open its best run, {folder / 'best'}, or neuropil resume it"
+        raise RunError("a run is a folder with a config.json", got=got, fix=fix)
     if not path.exists():
         raise RunError(
             "a run is a folder with a config.json",

@@ -12,9 +12,10 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import neuropil
 from neuropil import recipes
@@ -79,47 +80,81 @@ def _start(
 ) -> Run:
     began = time.monotonic()
     require_new(out)
-    name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
-    if options.get("data") is not None and not are_paths(options["data"]):
-        options = options | {"data": _take(name, recipe, options["data"])}
-    defaults = recipe.defaults_for(options)
-    typed = chosen = defaults.override(**options)
-    data = getattr(chosen, "data", None)
-    if isinstance(data, SplitConfig) and data.data:
-        _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
-    _prepare(chosen)
+    plan = PlannedRun.of(verb, name, seed, options)
+    chosen, recipe = plan.typed, plan.recipe
     with refused_memory():
         if options.get("minutes") is not None:
-            ladder = recipe.ladder if options.get("data") else Ladder()
+            ladder = recipe.ladder if plan.given.get("data") else Ladder()
             given = {*options, *recipe.sizes.get(options.get("size", ""), {})}
             chosen = fit_to_minutes(chosen, given, ladder, lambda options: recipe.build(options, seed), began=began)
             if show_progress and (sentence := training_of(chosen).fitted):
                 sys.stderr.write(f"{sentence}\n")
         experiment = recipe.build(chosen, seed)
+    require_startable(experiment, options)
+    run = plan.write(new_folder(Path("runs") / f"{plan.name}-{date.today().isoformat()}", out), chosen, experiment)
+    try:
+        return complete(run, experiment, show_progress, report=report)
+    except InputError:
+        if not any(run.folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+            shutil.rmtree(run.folder)
+        raise
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A system that is to be started with `given` options: its defaults for the data among them, and all that was
+    typed."""
+
+    verb: Verb
+    name: str
+    seed: int
+    recipe: Recipe
+    given: Mapping[str, Any]
+    defaults: Config
+    typed: Config
+
+    @classmethod
+    def of(cls, verb: Verb, name: str, seed: int, options: Mapping[str, Any]) -> Self:
+        name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
+        if options.get("data") is not None and not are_paths(options["data"]):
+            options = {**options, "data": _take(name, recipe, options["data"])}
+        defaults = recipe.defaults_for(options)
+        typed = defaults.override(**options)
+        data = getattr(typed, "data", None)
+        if isinstance(data, SplitConfig) and data.data:
+            _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+        _prepare(typed)
+        return cls(verb, name, seed, recipe, options, defaults, typed)
+
+    def write(self, folder: Path, chosen: Config, experiment: Experiment, *, typed: Config | None = None) -> Run:
+        """A run folder with its `config.json`, before training. `chosen` options are those that were `typed`, and what
+        a time limit chose."""
+        typed, chosen = map(whole_paths, (typed or self.typed, chosen))
+        settings = {
+            "format": FORMAT,
+            "version": neuropil.__version__,
+            "recipe": self.name,
+            "seed": self.seed,
+            "options": chosen.to_dict(),
+            "facts": experiment.facts(),
+            "command": command(self.verb, self.name, self.seed, self.defaults, typed),
+            "environment": environment(),
+            "created": now(),
+        }
+        for file, content in _files(experiment, settings).items():
+            write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        return Run(folder, settings)
+
+
+def now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def require_startable(experiment: Experiment, options: Mapping[str, Any]) -> None:
+    """Before a folder is made: whether the given options have an effect, and what is trained can be scored."""
     if isinstance(experiment, TrainableExperiment):
         _require_effect(options, experiment.idle_options())
         experiment.require_scorable()
-    typed, chosen = map(_with_whole_paths, (typed, chosen))
-    folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
-    settings = {
-        "format": FORMAT,
-        "version": neuropil.__version__,
-        "recipe": name,
-        "seed": seed,
-        "options": chosen.to_dict(),
-        "facts": experiment.facts(),
-        "command": _command(verb, name, seed, defaults, typed),
-        "environment": environment(),
-        "created": datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-    for file, content in _files(experiment, settings).items():
-        write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    try:
-        return _complete(Run(folder, settings), experiment, show_progress, report=report)
-    except InputError:
-        if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
-            shutil.rmtree(folder)
-        raise
 
 
 def _require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
@@ -161,7 +196,7 @@ def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) 
             run.with_memory(data)  # other data than its own is refused all the same
         return run
     _prepare(run.options)
-    return _complete(run, run.experiment(data), show_progress)
+    return complete(run, run.experiment(data), show_progress)
 
 
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -177,7 +212,7 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
             fix="prune the first run again",
         )
     _prepare(run.options)
-    return _complete(run, run.experiment(), show_progress)
+    return complete(run, run.experiment(), show_progress)
 
 
 def _prepare(options: Config) -> None:
@@ -187,7 +222,7 @@ def _prepare(options: Config) -> None:
         prepare_precision(training)
 
 
-def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
+def complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
     from here."""
     remove_parts(run.folder)
@@ -248,7 +283,7 @@ def require_new(out: str | Path | None) -> None:
         raise InputError(rule, got=f"{str(folder)!r}", fix=fix)
 
 
-def _with_whole_paths(options: Config) -> Config:
+def whole_paths(options: Config) -> Config:
     """A run may be resumed from another directory than it was started in."""
     whole: dict[str, Any] = {}
     for option in options.options():
@@ -259,12 +294,14 @@ def _with_whole_paths(options: Config) -> Config:
     return options.override(**whole)
 
 
-def _command(verb: Verb, name: str, seed: int, defaults: Config, typed: Config) -> str:
-    """The command that repeats the run, in a new folder: only what differs from the defaults. A time limit chooses
-    anew. With data in memory it is a call of Python."""
+def command(
+    verb: str, name: str, seed: int, defaults: Config, typed: Config, more: Mapping[str, Any] | None = None
+) -> str:
+    """The command that repeats the run, in a new folder: only what differs from the defaults, and what the command has
+    `more` than the system. A time limit chooses anew. With data in memory it is a call of Python."""
     pairs = zip(defaults.options(), typed.options(), strict=True)
     changed = {option.name: option.default for default, option in pairs if option.default != default.default}
-    changed |= {"seed": seed} if seed else {}
+    changed |= {**(more or {}), **({"seed": seed} if seed else {})}
     if any(isinstance(value, InMemory) for value in changed.values()):
         values = (f"{key}={'…' if isinstance(value, InMemory) else repr(value)}" for key, value in changed.items())
         memory = next(value for value in changed.values() if isinstance(value, InMemory))

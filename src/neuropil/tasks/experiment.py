@@ -25,7 +25,7 @@ from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
 from neuropil.training.evaluation import FirstBatch, evaluate
-from neuropil.training.history import Row
+from neuropil.training.history import Row, Watch
 from neuropil.training.loop import (
     TrainingConfig,
     fit,
@@ -78,6 +78,41 @@ class Experiment(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Selection:
+    """By what a model is chosen: a metric of the validation part, of the best weights or of the last."""
+
+    metric: Metric
+    keeps_best: bool
+
+    def kept(self, values: Sequence[float]) -> float | None:
+        """Of the weights that a run has kept after these validations; none where no value is a number."""
+        if not self.keeps_best:
+            return values[-1] if values and not math.isnan(values[-1]) else None
+        best = None
+        for value in values:
+            best = value if self.metric.improves(value, best) else best
+        return best
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """An experiment whose hyper-parameters can be chosen on its validation part, without the test part."""
+
+    @property
+    def selection(self) -> Selection | None:
+        """None without a validation part."""
+        ...
+
+    def train_model(self, folder: Path, *, title: str, show_progress: bool, watch: Watch | None = None) -> list[Row]:
+        """Train, without what is compared with it; nothing of the test part is evaluated."""
+        ...
+
+    def own_result(self) -> Result:
+        """Of the test part."""
+        ...
+
+
 @runtime_checkable
 class Described(Protocol):
     """A model that knows its configuration, and its parameter counts by formula."""
@@ -126,7 +161,7 @@ class TrainableExperiment(ABC, Generic[P]):
         require_parts(parts)
         require_validation(training, parts["validation"])
         require_compilable(training, self.model)
-        require_monitor(training, evaluate(self.learner, FirstBatch(self.batches("test"), examples=1)))
+        require_monitor(training, evaluate(self.learner, FirstBatch(self.validation_batches, examples=1)))
 
     # --- what a task supplies -----------------------------------------------------------------------------------------
 
@@ -204,11 +239,21 @@ class TrainableExperiment(ABC, Generic[P]):
         """Of the validation part, or of the test part where there is none."""
         return self.batches("validation" if len(self.parts["validation"]) else "test")
 
-    def train(self, folder: Path, *, show_progress: bool) -> None:
+    @property
+    def selection(self) -> Selection | None:
+        chosen = Selection(find_metric(self.training.monitor), self.training.keeps_best)
+        return chosen if len(self.parts["validation"]) else None
+
+    def train_model(self, folder: Path, *, title: str, show_progress: bool, watch: Watch | None = None) -> list[Row]:
+        """Without the ablation."""
         self.save(folder)
         save_hashes(folder, self.training_keys())
-        rows = self._fit(self.learner, self.training_batches, self.training, folder, self.name, show_progress)
+        rows = self._fit(self.learner, self.training_batches, self.training, folder, title, show_progress, watch)
         self.calibrate(folder)
+        return rows
+
+    def train(self, folder: Path, *, show_progress: bool) -> None:
+        rows = self.train_model(folder, title=self.name, show_progress=show_progress)
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
             limit = {"seconds": self.training.ablation_seconds}
@@ -262,10 +307,11 @@ class TrainableExperiment(ABC, Generic[P]):
         folder: Path,
         title: str,
         show_progress: bool,
+        watch: Watch | None = None,
     ) -> list[Row]:
         validation = self.batches("validation") if len(self.parts["validation"]) else None
         options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
-        return fit(learner, batches, validation, training, **options)
+        return fit(learner, batches, validation, training, **options, watch=watch)
 
 
 def require_parts(parts: Mapping[str, Sized]) -> None:

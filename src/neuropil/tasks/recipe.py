@@ -41,6 +41,12 @@ class Recipe:
         name = f"neuropil.{self.about}" if self.about else self.model.__module__ if self.model else ""
         return (import_module(name).__doc__ or "").strip()
 
+    @property
+    def tunable(self) -> bool:
+        """Whether its experiment can be searched by what it validates: there is a training, and something to search."""
+        trained = hasattr(self.options, "training")
+        return trained and any(each.name == "learning_rate" and each.tune for each in self.options.options())
+
     def defaults(self, *, own_data: bool, start: bool = False, size: str | None = None) -> Config:
         """A size that is none of its own sets nothing: the options refuse it."""
         usual = self.own_data if own_data and self.own_data is not None else self.options

@@ -19,9 +19,10 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import DivergedError
 from neuropil.progress import Display
 from neuropil.protocols import ChunkLearner, ChunkLosses
+from neuropil.ranges import around
 from neuropil.training import checkpoint
 from neuropil.training.divergence import finite
-from neuropil.training.history import History, Row
+from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.weights import load_model, save_model
 
@@ -35,7 +36,9 @@ class ChunkTrainingConfig(Config):
     minutes: float | None = option(None, "time limit in minutes, in place of epochs: passes follow it", low=0.001)
     chunks: int | None = from_data(None, "chunks of the data that the time limit leaves for training, of all passes")
     fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
-    learning_rate: float = option(0.025, "learning rate at the start, from which it falls linearly", above=0)
+    learning_rate: float = option(
+        0.025, "learning rate at the start, from which it falls linearly", above=0, tune=around(4)
+    )
     final_learning_rate: float = option(0.0001, "learning rate at the end", low=0)
     threads: int | None = option(
         None, "threads, by default one for each core; only one thread gives the same bits for the same seed", low=1
@@ -77,20 +80,27 @@ class ChunkState:
 
 
 def fit_chunks(
-    learner: ChunkLearner, config: ChunkTrainingConfig, *, folder: Path, title: str, show_progress: bool = True
+    learner: ChunkLearner,
+    config: ChunkTrainingConfig,
+    *,
+    folder: Path,
+    title: str,
+    show_progress: bool = True,
+    watch: Watch | None = None,
 ) -> list[Row]:
     """Train in `folder` until the epochs, or the chunks of a time limit, are over; go on from its checkpoint if there
     is one. Leaves what `fit` leaves: `model.safetensors`, `checkpoint.safetensors` and `metrics.jsonl`, whose rows are
     returned."""
-    loop = _ChunkLoop(learner, config, folder)
+    loop = _ChunkLoop(learner, config, folder, watch)
     with closing(loop.history), Display(title, show=show_progress) as display, StopRequest() as stop:
         loop.run(display, stop)
     return loop.history.rows
 
 
 class _ChunkLoop:
-    def __init__(self, learner: ChunkLearner, config: ChunkTrainingConfig, folder: Path):
+    def __init__(self, learner: ChunkLearner, config: ChunkTrainingConfig, folder: Path, watch: Watch | None):
         self.learner, self.model, self.config, self.folder = learner, learner.model, config, folder
+        self.watch = watch
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         self.state = ChunkState()
         if self.checkpoint_path.exists():
@@ -154,6 +164,8 @@ class _ChunkLoop:
         if metrics := self.learner.metrics():
             self.history.add(self._row("validation") | dict(metrics))
         self.state.total, self.state.examples = 0.0, 0
+        if metrics and self.watch is not None:
+            self.watch(self.history.rows, self.state.step / self.chunks)
 
     def _row(self, kind: str) -> Row:
         epoch = round(self.state.step / len(self.learner), 4)

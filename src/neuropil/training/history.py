@@ -4,13 +4,17 @@ A training row is ``{"kind": "train", "step": …, "epoch": …, "loss": …, �
 """
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 
 Row = dict[str, Any]
+Watch: TypeAlias = Callable[[Sequence[Row], float], None]
+"""Called after each validation with all rows so far and the share of the run that is done; what it raises ends the run.
+"""
 
 
 def read_history(path: Path) -> list[Row]:

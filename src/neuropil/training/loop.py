@@ -43,11 +43,12 @@ from neuropil.protocols import (
     WatchfulLearner,
 )
 from neuropil.randomness import mix
+from neuropil.ranges import around, times
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
 from neuropil.training.divergence import diverged, finite
 from neuropil.training.evaluation import evaluate, evaluation_seconds
-from neuropil.training.history import History, Row
+from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
 from neuropil.training.precision import prepare_bfloat16
@@ -74,12 +75,12 @@ class TrainingConfig(Config):
     seconds: float | None = from_data(None, "what the time limit leaves for training")
     ablation_seconds: float | None = from_data(None, "what it leaves for a model that is trained beside")
     fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
-    batch_size: int = option(64, "batch size", low=1)
+    batch_size: int = option(64, "batch size", low=1, tune=times(1 / 2, 1, 2))
     optimizer: OptimizerName = option("adamw", "optimiser")
-    learning_rate: float = option(1e-3, "peak learning rate", low=0)
+    learning_rate: float = option(1e-3, "peak learning rate", low=0, tune=around(10))
     momentum: float = option(0.9, "momentum β of the momentum optimiser", low=0, high=1)
     weight_decay: float = option(
-        0.01, "weight decay of matrices and kernels; biases and normalisations have none", low=0
+        0.01, "weight decay of matrices and kernels; biases and normalisations have none", low=0, tune=around(10)
     )
     schedule: ScheduleName = option("cosine", "learning-rate schedule after the warm-up")
     warmup: float = option(0.05, "fraction of the run with linear learning-rate warm-up", low=0, high=1)
@@ -135,6 +136,7 @@ def fit(
     folder: Path,
     title: str = "training",
     show_progress: bool = True,
+    watch: Watch | None = None,
 ) -> list[Row]:
     """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
@@ -147,7 +149,7 @@ def fit(
     if config.compile:
         learner.model.compile()
     with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
-        loop = _Loop(learner, train, validation, config, seed, folder, device)
+        loop = _Loop(learner, train, validation, config, seed, folder, device, watch)
         with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
     return loop.history.rows
@@ -215,9 +217,10 @@ class _Loop:
         seed: int,
         folder: Path,
         device: torch.device,
+        watch: Watch | None = None,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
-        self.train, self.validation, self.device = train, validation, device
+        self.train, self.validation, self.device, self.watch = train, validation, device, watch
         self.phases = learner.phases()
         self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
         self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
@@ -380,6 +383,8 @@ class _Loop:
                 self.state.validations_since_best += 1
         self._warn(metrics)
         self._validate_next(self._share_done() - began)
+        if self.watch is not None:
+            self.watch(self.history.rows, min(1.0, self._share_done()))
 
     def _warn(self, metrics: Mapping[str, float]) -> None:
         """At first no learner is any good. A fault is named once, by its first words: its numbers change."""

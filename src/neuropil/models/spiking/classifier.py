@@ -31,6 +31,7 @@ from neuropil.parts.activations import SURROGATE_SLOPE
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.standardize import Standardize, range_end
 from neuropil.randomness import seeded
+from neuropil.ranges import Range
 
 CodingName = Literal["current", "poisson", "latency"]
 ReadoutName = Literal["membrane", "spikes"]
@@ -44,7 +45,7 @@ class SpikingClassifierConfig(Config):
     slope: float = option(SURROGATE_SLOPE, "slope α of the surrogate gradient (arctan)", low=0.01)
     coding: CodingName = option("current", "input coding: constant current, Poisson spikes, or spike latency")
     readout: ReadoutName = option("membrane", "readout: mean membrane voltage without spikes, or spike count")
-    dropout: float = option(0.1, "dropout probability of hidden neurons", low=0, high=0.95)
+    dropout: float = option(0.1, "dropout probability of hidden neurons", low=0, high=0.95, tune=Range(0, 0.5))
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     classes: int = from_data(10, "number of classes")
 

@@ -24,6 +24,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.parts.objectives import Objective
 from neuropil.parts.parameters import Model, ParameterRow
 from neuropil.protocols import Batch
+from neuropil.ranges import times
 
 NO_WORD = -1
 """Fills up the contexts or negative samples of a place that has fewer of them than others."""
@@ -31,7 +32,7 @@ NO_WORD = -1
 
 class Word2VecConfig(Config):
     architecture: Literal["skip_gram", "cbow"] = option("skip_gram", "architecture")
-    width: int = option(100, "vector dimension", low=1, high=10_000)
+    width: int = option(100, "vector dimension", low=1, high=10_000, tune=times(1 / 2, 1, 2))
     vocabulary_size: int = from_data(2, "number of words")
 
 

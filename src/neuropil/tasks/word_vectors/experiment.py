@@ -16,6 +16,7 @@ from neuropil.data.words.dataset import END, EncodedWords, Vocabulary, WordCorpu
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import learning_curve
 from neuropil.inspection.report.page import Picture, Section, Text
+from neuropil.metrics import find_metric
 from neuropil.models.word2vec.learner import (
     LEARNERS,
     NegativeSamplingConfig,
@@ -26,13 +27,13 @@ from neuropil.models.word2vec.learner import (
 )
 from neuropil.models.word2vec.network import Word2Vec
 from neuropil.randomness import mix
-from neuropil.tasks.experiment import Result, fingerprint
+from neuropil.tasks.experiment import Result, Selection, fingerprint
 from neuropil.tasks.report import data_section, model_section
 from neuropil.tasks.word_vectors import report
 from neuropil.tasks.word_vectors.baselines import FactorisedCounts, Unigram
 from neuropil.tasks.word_vectors.vectors import WordVectors
 from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks
-from neuropil.training.history import Row
+from neuropil.training.history import Row, Watch
 
 MOST_CHUNKS = 5
 """Of each held-out part, evenly spaced: the loss of more pairs would be the same."""
@@ -86,16 +87,27 @@ class WordVectorExperiment:
             "fingerprint": fingerprint(numbers),
         }
 
+    @property
+    def selection(self) -> Selection | None:
+        return Selection(find_metric("loss"), keeps_best=False) if self.learner.held_out is not None else None
+
     def train(self, folder: Path, *, show_progress: bool) -> None:
+        self.train_model(folder, title=self.name, show_progress=show_progress)
+
+    def train_model(self, folder: Path, *, title: str, show_progress: bool, watch: Watch | None = None) -> list[Row]:
         self.corpus.vocabulary.save(folder)
         save_hashes(folder, islice(sentences(self.corpus.train, self.corpus.vocabulary), MOST_SENTENCES))
-        fit_chunks(self.learner, self.training, folder=folder, title=self.name, show_progress=show_progress)
+        shown = {"title": title, "show_progress": show_progress}
+        return fit_chunks(self.learner, self.training, folder=folder, **shown, watch=watch)
 
     # --- how well words are told from noise ---------------------------------------------------------------------------
 
     @cached_property
     def test(self) -> SampledPlaces:
         return self.held_out(self.corpus.test, "test")
+
+    def own_result(self) -> Result:
+        return Result(self.name, self.learner.measure(self.test))
 
     def evaluate(self) -> list[Result]:
         counts, learner, width = self.corpus.vocabulary.counts, self.learner, self.model.config.width
@@ -108,7 +120,7 @@ class WordVectorExperiment:
         }
         results = [Result(name, learner.measure_scores(scores, self.test)) for name, scores in baselines.items()]
         return [
-            Result(self.name, self.learner.measure(self.test)),
+            self.own_result(),
             *sorted(results, key=lambda result: result.metrics["loss"]),
         ]
 
