@@ -39,10 +39,12 @@ from neuropil.metrics import find_metric
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
+from neuropil.tasks import study
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.tasks.translation.report import by_length
+from neuropil.training.history import read_history
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
@@ -53,6 +55,7 @@ NEURONS = {"spiking_classifier": MINUTES, "predictive_coding": 10.0}
 ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
+RULE_SEEDS = range(3)
 GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
 TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
@@ -65,6 +68,11 @@ ROUNDING = (
 SMALL_TABLES = (
     "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
+)
+LEARNING_RULES = (
+    "`neuropil train learning_rules` on the embedded digits, means over three seeds, each with another split: accuracy on "
+    "the test part with its lowest and highest, mean cosine of the updates to the gradient over training, learning "
+    "rates that were chosen on the validation part, and seconds of one training of 30 epochs on one thread."
 )
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
@@ -113,6 +121,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             digits,
         ),
         "small-tables": (SMALL_TABLES, small_tables_beside),
+        "learning-rules": (LEARNING_RULES, learning_rules),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
@@ -544,6 +553,28 @@ def digits() -> list[str]:
     rows.append(["scikit-learn MLPClassifier", *spread([sklearn_mlp(seed) for seed in SEEDS]), ""])
     rows.append(["scikit-learn LogisticRegression", *spread([score.baseline for score in scores["mlp"]]), ""])
     return table(["model", "mean accuracy", "lowest", "highest", "seconds of training"], rows)
+
+
+def learning_rules() -> list[str]:
+    """A row for each rule, then for the baselines."""
+    scores: dict[str, list[Mapping[str, float]]] = {}
+    durations: dict[str, list[float]] = {}
+    for seed in RULE_SEEDS:
+        with trained("learning_rules", seed=seed) as run:
+            for result in run.results:
+                scores.setdefault(result.name, []).append(result.metrics)
+                if "alignment" in result.metrics:
+                    rows = read_history(study.trial_folder(run.folder, result.name) / "metrics.jsonl")
+                    durations.setdefault(result.name, []).append(rows[-1]["seconds"])
+    found = []
+    for name, each in scores.items():
+        own = [""] * 3
+        if name in durations:
+            chosen = sorted({score["learning_rate"] for score in each})
+            cosine = statistics.mean(score["alignment"] for score in each)
+            own = [f"{cosine:.2f}", ", ".join(f"{rate:g}" for rate in chosen), f"{statistics.mean(durations[name]):.1f}"]
+        found.append([name, *spread([score["accuracy"] for score in each]), *own])
+    return table(["learning rule", "accuracy", "lowest", "highest", "cosine", "learning rates", "seconds"], found)
 
 
 def mnist(path: Path, minutes: Mapping[str, float]) -> list[str]:

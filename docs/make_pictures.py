@@ -411,6 +411,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "optimizers": from_report("optimizers", "paths of the update rules"),
     "overfitting": from_report("overfitting", "training and validation loss"),
     "vanishing-gradients": from_report("vanishing_gradients", "gradient norm of each layer", epochs=1),
+    "learning-rules": from_report("learning_rules", "validation accuracy of each learning rule"),
+    "learning-rules-alignment": from_report("learning_rules", "cosine of each learning rule"),
     "universal-approximation": from_report("universal_approximation", "the function, its staircase", epochs=1),
     "mlp": from_report("mlp", "the weights of one unit"),
     "cnn": from_report("cnn", "confusion matrix"),

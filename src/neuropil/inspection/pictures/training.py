@@ -1,4 +1,4 @@
-"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface."""
+"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface, learning rules."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -126,6 +126,40 @@ def optimizer_paths(
     if style.spans_decades(np.concatenate([_finite(numbers(values)) for values in losses.values()])):
         style.make_logarithmic(beside)
     figure.legend(*beside.get_legend_handles_labels(), loc="outside upper center", ncols=min(len(losses), 6))
+    return figure
+
+
+@style.house_style
+def accuracy_over_examples_and_seconds(
+    curves: Mapping[str, Float[Array, "validation 3"]], baselines: Mapping[str, float]
+) -> Figure:
+    """Accuracy of several learning rules: each curve has a row (examples seen, seconds, accuracy) for each validation.
+    Baselines are horizontal lines."""
+    style.require_some(curves, "a picture of learning rules needs at least one")
+    figure = style.new_figure(WIDTH, 4.3)
+    panels = figure.subplots(1, 2, sharey=True)
+    for index, (name, curve) in enumerate(curves.items()):
+        examples, seconds, accuracy = numbers(curve).T
+        for axes, x in zip(panels, (examples, seconds), strict=True):
+            axes.plot(x, accuracy, label=name, **style.line(index))
+    for axes, label in zip(panels, ("examples seen", "seconds of training"), strict=True):
+        for name, value in baselines.items():
+            axes.axhline(value, color=MUTED, linewidth=0.8, linestyle=":", zorder=1)
+            axes.annotate(
+                name,
+                (1, value),
+                (-2, 2),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                ha="right",
+                fontsize=7.5,
+                color=MUTED,
+            )
+        style.make_logarithmic(axes, "x")
+        axes.set(xlabel=label, ylim=(0, 1.02))
+    panels[0].set_ylabel("validation accuracy")
+    style.show_percent(panels[0])
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import torch
 from jaxtyping import Bool, Float, Num
@@ -30,6 +30,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.predictive_coding.connection import SLOPES, PredictiveConnection, SettlingConnection, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
+from neuropil.parts.given_gradients import with_gradients
 from neuropil.parts.objectives import Classification, Objective, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
@@ -300,19 +301,6 @@ class PredictiveCoding(nn.Module):
         return [connection.row(name) for name, connection in named]
 
 
-class _LocalRules(torch.autograd.Function):
-    """The energy as a loss whose gradients are given: every connection has worked out its own."""
-
-    @staticmethod
-    def forward(ctx: Any, energy: Tensor, rules: Sequence[Tensor], *parameters: Tensor) -> Tensor:
-        ctx.rules = rules
-        return energy.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(rule * gradients[0] for rule in ctx.rules)
-
-
 class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
@@ -339,7 +327,7 @@ class SettledEnergy(Objective[PredictiveCoding]):
             errors = self.model.errors(states)
             rules = self.model.local_rules(states, errors)
             energy = _energy(errors).mean()
-        return _LocalRules.apply(energy, rules, *self.model.parameters())
+        return with_gradients(energy, self.model.parameters(), rules)
 
     def settled(self, batch: Batch) -> States:
         visit, rates = batch.get("visit"), self.model.rates(norms=self._norms())
