@@ -28,7 +28,9 @@ LAYERS = {"first": LayerWeights("hidden.0.weight"), "last": LayerWeights("output
 
 def network() -> MLP:
     torch.manual_seed(0)
-    return MLP(MLPConfig(hidden_sizes=(24, 32), activation="tanh", dropout=0.0))
+    model = MLP(MLPConfig(hidden_sizes=(24, 32), activation="tanh", dropout=0.0))
+    model.standardize.fit(few_digits(100)[0])
+    return model
 
 
 def batch(count: int = 4) -> dict[str, torch.Tensor]:
@@ -66,7 +68,9 @@ def test_the_cosine_is_that_of_the_change_and_of_the_gradient_of_the_cross_entro
     learner.loss(batch())
     weights = [model.hidden[0].get_parameter("weight"), model.output.weight]
     change, gradient = (torch.autograd.grad(each.loss(batch()), weights) for each in (rule, Classification(model)))
-    expected = [torch.cosine_similarity(a.flatten(), b.flatten(), dim=0).item() for a, b in zip(change, gradient, strict=True)]
+    expected = [
+        torch.cosine_similarity(a.flatten(), b.flatten(), dim=0).item() for a, b in zip(change, gradient, strict=True)
+    ]
     assert learner.cosines[0][:2] == pytest.approx(expected, abs=1e-6)
     together = [torch.cat([each.flatten() for each in every]) for every in (change, gradient)]
     assert learner.cosines[0][2] == pytest.approx(torch.cosine_similarity(*together, dim=0).item(), abs=1e-6)
@@ -128,6 +132,12 @@ def test_a_change_that_no_activity_shows_leaves_the_answers():
 
     change_with_later_weights(Watched(model), model, LAYERS["first"], later(model), given)
     torch.testing.assert_close(answers[1], before.detach(), rtol=0, atol=1e-4)
+
+
+def test_layers_of_fewer_units_than_examples_leave_no_room_for_unseen_changes():
+    model = MLP(MLPConfig(hidden_sizes=(3, 2), activation="tanh", dropout=0.0))
+    model.standardize.fit(few_digits(100)[0])
+    assert change_with_later_weights(Classification(model), model, LAYERS["first"], later(model), batch()) is None
 
 
 @pytest.mark.parametrize("rule", [Classification, FeedbackAlignment])

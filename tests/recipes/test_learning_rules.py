@@ -40,6 +40,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def test_every_rule_is_described():
     assert set(RATES) == set(SUBJECTS) == set(LOCALITY)
+    page = (Path(__file__).parents[2] / "docs" / "systems" / "learning-rules.md").read_text(encoding="utf-8")
+    for rule, known in LOCALITY.items():
+        assert f"| {rule} | {' | '.join(known[:4])} |" in page
 
 
 @RULES

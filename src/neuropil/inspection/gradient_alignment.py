@@ -25,6 +25,8 @@ Answer: TypeAlias = Callable[[Tensor], Tensor]
 """From inputs to logits."""
 NOTHING = 1e-12
 """A change or a gradient below this norm has no direction."""
+ROUNDING = 1e-6
+"""Of a random matrix: a smaller share of it is none."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,15 @@ def cosine(a: Float[Tensor, " weight"], b: Float[Tensor, " weight"]) -> float:
 
 def change_with_later_weights(
     learner: Learner, answer: Answer, first: LayerWeights, later: Sequence[nn.Module], batch: Batch
-) -> float:
+) -> float | None:
     """Relative change of what the rule does to the first layer. `later` are the modules whose `weight` is changed:
-    [m n] in an `nn.Linear`, [n m] in others. Few examples leave room for changes that no activity shows."""
+    [m n] in an `nn.Linear`, [n m] in others. None where the batch leaves no room for changes that no activity shows."""
     before = _change(learner, first, batch)
     inputs = _inputs_of(later, lambda: answer(batch["input"]))
     kept = [module.get_parameter("weight").detach().clone() for module in later]
     try:
-        for module, h in zip(later, inputs, strict=True):
-            _add_unseen(module, h)
-        return relative_difference(_change(learner, first, batch), before)
+        changed = [_add_unseen(module, h) for module, h in zip(later, inputs, strict=True)]
+        return relative_difference(_change(learner, first, batch), before) if any(changed) else None
     finally:
         with torch.no_grad():
             for module, weight in zip(later, kept, strict=True):
@@ -169,11 +170,14 @@ def _inputs_of(modules: Sequence[nn.Module], run: Callable[[], Any]) -> list[Flo
 
 
 @torch.no_grad()
-def _add_unseen(module: nn.Module, h: Float[Tensor, "example n"]) -> None:
-    """W ← W + U with U h = 0 for each row h, U as large as W."""
+def _add_unseen(module: nn.Module, h: Float[Tensor, "example n"]) -> bool:
+    """W ← W + U with U h = 0 for each row h, U as large as W; false where there is no such U."""
     weight = module.get_parameter("weight")
     weight = weight.data if isinstance(module, nn.Linear) else weight.data.mT  # m n
     random = torch.randn(weight.shape, generator=seeded("unseen"), dtype=torch.double)
     # U = R (I − H⁺H)
     unseen = random - random @ torch.linalg.pinv(h.double()) @ h.double()
-    weight += (unseen * (weight.double().norm() / unseen.norm().clamp(min=NOTHING))).to(weight)
+    if unseen.norm() < ROUNDING * random.norm():
+        return False
+    weight += (unseen * (weight.double().norm() / unseen.norm())).to(weight)
+    return True

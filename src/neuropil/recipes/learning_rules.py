@@ -41,7 +41,7 @@ from neuropil.inspection.gradient_alignment import (
 from neuropil.inspection.report.learning_rules import RuleTrial, rule_sections
 from neuropil.inspection.report.page import percent
 from neuropil.models.learning_rules.evolution_strategies import EvolutionStrategies
-from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment
+from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment, weight_alignment
 from neuropil.models.learning_rules.hebb import HebbianLearning, LabelledHopfield
 from neuropil.models.learning_rules.labelled_rbm import JointContrastiveDivergence, LabelledRBM
 from neuropil.models.learning_rules.locality import LOCALITY
@@ -62,18 +62,18 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
 
-USUAL = (0.01, 0.03, 0.1, 0.3, 1.0)
+USUAL = (0.03, 0.1, 0.3, 1.0, 3.0)
 RATES: dict[str, tuple[float, ...]] = {
     "back-propagation": USUAL,
     "feedback alignment": USUAL,
     "direct feedback alignment": USUAL,
-    "evolution strategies": USUAL,
+    "evolution strategies": (1e-3, 3e-3, 0.01, 0.03, 0.1),  # ranks are much larger than differences of losses
     "predictive coding": USUAL,
     "surrogate gradients": USUAL,
     "contrastive divergence": USUAL,
     "Hebb": (1e-3,),  # it scales all weights alike, which changes no answer
-    "PES": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3),  # rates are hundreds of Hz
-    "STDP": (1e-4, 3e-4, 1e-3, 3e-3, 0.01),  # of the largest weight, for each pair of spikes
+    "PES": (3e-6, 1e-5, 3e-5, 1e-4, 3e-4),  # rates are hundreds of Hz
+    "STDP": (1e-3, 3e-3, 0.01, 0.03, 0.1),  # of the largest weight, for each pair of spikes
 }
 MEASURED = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Updates whose alignment is measured, and the last."""
@@ -352,7 +352,14 @@ def _trial(
         locality=LOCALITY[rule],
         later_weights=_later_weights(fresh, few),
         examples_apart=_examples_apart(rule, fresh, few),
+        feedback=_feedback(fresh.learner, learner.learner),
     )
+
+
+def _feedback(*learners: Learner) -> tuple[float, ...] | None:
+    """Of the first and of the trained learner."""
+    layered = [each for each in learners if isinstance(each, FeedbackAlignment) and each.way == "layered"]
+    return tuple(weight_alignment(each)[-1] for each in layered) or None
 
 
 def _later_weights(subject: Subject, batch: Batch) -> float | None:

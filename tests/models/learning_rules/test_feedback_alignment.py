@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from neuropil.errors import InputError
-from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment
+from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment, weight_alignment
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.activations import ActivationName
 from neuropil.parts.objectives import Classification
@@ -91,6 +91,23 @@ def test_feedback_weights_follow_from_the_seed_and_are_as_large_as_the_first_wei
     assert [tuple(each.shape) for each in FeedbackAlignment(wide, "direct").feedback] == [(10, 200), (10, 300)]
     for back, layer in zip(first, (wide.hidden[1], wide.output), strict=True):
         assert back.std().item() == pytest.approx(layer.weight.std().item(), rel=0.1)
+
+
+def test_weights_come_to_resemble_the_feedback_weights_while_they_learn():
+    model = network(hidden=(30, 20))
+    learner = FeedbackAlignment(model, seed=1)
+    before = weight_alignment(learner)
+    assert before == pytest.approx([cosine(model.hidden[1].weight, learner.feedback[0]), before[1]])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(300):
+        optimizer.zero_grad()
+        learner.loss(batch()).backward()
+        optimizer.step()
+    assert weight_alignment(learner)[-1] > before[-1] + 0.1
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
+    return (a.flatten() @ b.flatten() / (a.norm() * b.norm())).item()
 
 
 def test_what_is_between_the_layers_is_refused():

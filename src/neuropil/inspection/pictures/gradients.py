@@ -8,7 +8,7 @@ from jaxtyping import Float
 from neuropil.errors import InputError
 from neuropil.inspection.gradients import GradientProfile, TimeProfile
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import MUTED, Array, Axes, Figure, short
+from neuropil.inspection.pictures.style import MUTED, WIDTH, Array, Axes, Figure, short
 
 
 @style.house_style

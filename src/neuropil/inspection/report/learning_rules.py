@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from neuropil.inspection.pictures.gradients import alignment_over_updates
 from neuropil.inspection.pictures.training import accuracy_over_examples_and_seconds
-from neuropil.inspection.report.page import Picture, Section, Table, percent
+from neuropil.inspection.report.page import Section, Table, percent
 from neuropil.models.learning_rules.locality import Locality
 
 DEPENDS = 0.01
@@ -40,6 +40,8 @@ class RuleTrial:
     locality: Locality
     later_weights: float | None
     examples_apart: float | None
+    feedback: tuple[float, ...] | None = None
+    """The cosine of the output weights to the fixed weights of feedback alignment, at first and in the end."""
 
     @property
     def alignment(self) -> float:
@@ -117,7 +119,7 @@ def _alignment_section(trials: Trials) -> Section:
     words = (
         "The cosine between the change that a rule makes to the weights of a layer and the step that gradient descent "
         "would make: the gradient of the cross-entropy of the same network's answers to the same batch, with the same "
-        f"weights. Means over training, of all layers together: {means}.\n\n{_way(trials)}"
+        f"weights. Means over training, of all layers together: {means}.\n\n{_way(trials)} {_feedback(trials)}"
     )
     curves = {
         name: {
@@ -145,6 +147,15 @@ def _way(trials: Trials) -> str:
             told.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f}")
             first = layer
     return f"In {first}, the farthest from the output, it went {'; '.join(told)}." if told else ""
+
+
+def _feedback(trials: Trials) -> str:
+    pairs = [trial.feedback for trial in trials.values() if trial.feedback is not None]
+    return " ".join(
+        f"Output weights and the fixed feedback weights of feedback alignment have a cosine of {before:.2f} at first, "
+        f"and of {after:.2f} in the end."
+        for before, after in pairs
+    )
 
 
 def _without(trials: Trials) -> str:

@@ -13,7 +13,7 @@ With one hidden layer the last two are the same. Nothing makes B resemble W; it 
 learns, so that the random way back becomes a good one."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -29,8 +29,6 @@ from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
-
-Matrix = Float[Tensor, "_ _"]
 
 
 class ForwardPass(NamedTuple):
@@ -96,11 +94,9 @@ class FeedbackAlignment(Objective[MLP]):
         return token_metrics(self.model(batch["input"]), batch["target"])
 
 
-def weight_alignment(learner: FeedbackAlignment) -> Sequence[float]:
-    """The cosine between Bˡ⁺¹ and Wˡ⁺¹ for each hidden layer of feedback alignment."""
+def weight_alignment(learner: FeedbackAlignment) -> list[float]:
+    """The cosine between Wˡ⁺¹ and Bˡ⁺¹ for each hidden layer, where errors come back layer by layer."""
     layers = [*list(learner.model.hidden)[1:], learner.model.output]
-    weights = [layer.get_parameter("weight").detach() for layer in layers]
-    return [
-        F.cosine_similarity(w.flatten(), b.flatten(), dim=0).item()
-        for w, b in zip(weights, learner.feedback, strict=True)
-    ]
+    weights = [layer.get_parameter("weight").detach().flatten() for layer in layers]
+    pairs = zip(weights, learner.feedback, strict=True)
+    return [F.cosine_similarity(weight, back.flatten(), dim=0).item() for weight, back in pairs]

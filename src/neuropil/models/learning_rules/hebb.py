@@ -1,6 +1,6 @@
 """A Hopfield network that remembers inputs together with their classes, by Hebb's rule.
 
-    v = [x, t]                       x_i = +1 where an input is above its mean, else −1;  t_k = +1 for the class, else −1
+    v = [x, t]                       x_i = +1 where an input is above its mean, else −1; t_k = +1 for the class, else −1
     ΔW = vᵀv − I                     Hebb's rule, the mean over the examples of a batch (see `models/hopfield/rules.py`)
     E(v) = −½ v W vᵀ                 answers: the class that completes x at the lowest energy,
     −E([x, t]) = x W_xt tᵀ + ½ t W_tt tᵀ + ½ x W_xx xᵀ        of which the last term is the same for all classes

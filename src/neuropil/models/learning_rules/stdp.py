@@ -1,6 +1,6 @@
 """A spiking neuron for each class, whose synapses learn by pair-based STDP while a teacher makes the right one fire.
 
-    t_on = t₀ + T (1 − u),  t_off = t₀ + T u      latency code: two cells for each input u ∈ [0, 1], which fire once each
+    t_on = t₀ + T (1 − u),  t_off = t₀ + T u      latency code: two cells for each input u ∈ [0, 1], each fires once
     t* = t₀ + T/2                                 when the teacher makes the neuron of the class fire, and no other
     Δw = A₊ e^{−(t* − t)/τ₊} for t < t*,    −A₋ e^{−(t − t*)/τ₋} for t > t*,    0 ≤ w ≤ 1
     v_k(t*) = Σ_{t < t*} w_k e^{−(t* − t)/τ_m}    the answer, without a teacher: the neuron with the highest voltage

@@ -228,7 +228,7 @@ class PredictiveCoding(nn.Module):
         for c, norm in zip(connections, norms, strict=True):
             bends[c.target] += (1 + norm) / c.nu**2
             bends[c.source] += norm * (1 + norm) / c.nu**2
-        return [1 / bend for bend in bends]
+        return [1 / bend if bend else math.inf for bend in bends]  # without weights no step is too long
 
     # --- what it is for -----------------------------------------------------------------------------------------------
 
