@@ -69,7 +69,7 @@ SMALL_TABLES = (
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
 )
 LEARNING_RULES = (
-    "`neuropil train learning_rules` on the embedded digits: accuracy on the 20 % that are held out, mean cosine of the "
+    "`neuropil train learning_rules` on the embedded digits: accuracy on the held-out 20 %, mean cosine of the "
     "updates to the gradient over training, learning rate that was chosen on the validation part, and seconds of one "
     "training of 30 epochs on one thread."
 )

@@ -83,7 +83,8 @@ class MeasuredLearner:
         return own | {f"learner.{name}": value for name, value in inner.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.count, self.updates, self.cosines = (state[name].tolist() for name in ("count", "updates", "cosines"))
+        self.count = int(state["count"])
+        self.updates, self.cosines = state["updates"].tolist(), state["cosines"].tolist()
         if isinstance(self.learner, StatefulLearner):
             inner = {name: value for name, value in state.items() if name.startswith("learner.")}
             self.learner.load_state_dict({name.removeprefix("learner."): value for name, value in inner.items()})

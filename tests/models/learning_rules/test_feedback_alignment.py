@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment, weight_alignment
@@ -26,6 +27,10 @@ def batch() -> dict[str, torch.Tensor]:
     return {"input": torch.randn(9, 5, dtype=torch.double), "target": torch.randint(0, 4, (9,))}
 
 
+def weight_of(layer: nn.Module) -> torch.Tensor:
+    return layer.get_parameter("weight").detach()
+
+
 def changes(learner: FeedbackAlignment | Classification) -> list[torch.Tensor]:
     return list(torch.autograd.grad(learner.loss(batch()), list(learner.model.parameters())))
 
@@ -34,7 +39,7 @@ def changes(learner: FeedbackAlignment | Classification) -> list[torch.Tensor]:
 def test_with_the_transposed_weights_it_is_back_propagation(activation: ActivationName):
     model = network(activation)
     learner = FeedbackAlignment(model)
-    learner.feedback = [model.hidden[1].weight.detach(), model.output.weight.detach()]
+    learner.feedback = [weight_of(model.hidden[1]), model.output.weight.detach()]
     for own, autograd in zip(changes(learner), changes(Classification(model)), strict=True):
         torch.testing.assert_close(own, autograd)
     torch.testing.assert_close(learner.loss(batch()), Classification(model).loss(batch()))
@@ -43,7 +48,7 @@ def test_with_the_transposed_weights_it_is_back_propagation(activation: Activati
 def test_directly_with_the_products_of_linear_layers_it_is_back_propagation():
     model = network("identity")
     learner = FeedbackAlignment(model, "direct")
-    learner.feedback = [(model.output.weight @ model.hidden[1].weight).detach(), model.output.weight.detach()]
+    learner.feedback = [(model.output.weight @ weight_of(model.hidden[1])).detach(), model.output.weight.detach()]
     for own, autograd in zip(changes(learner), changes(Classification(model)), strict=True):
         torch.testing.assert_close(own, autograd)
 
@@ -53,7 +58,8 @@ def test_the_changes_are_the_papers_formula(way: Literal["layered", "direct"]):
     model, given = network(), batch()
     learner = FeedbackAlignment(model, way, seed=3)
     (w1, b1), (w2, b2), (w3, b3) = (
-        (layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in (*model.hidden, model.output)
+        [layer.get_parameter(name).detach().numpy() for name in ("weight", "bias")]
+        for layer in (*model.hidden, model.output)
     )
     x, t = given["input"].numpy(), np.eye(4)[given["target"].numpy()]
     h1 = np.tanh(x @ w1.T + b1)
@@ -90,14 +96,14 @@ def test_feedback_weights_follow_from_the_seed_and_are_as_large_as_the_first_wei
     assert [tuple(each.shape) for each in first] == [(300, 200), (10, 300)]
     assert [tuple(each.shape) for each in FeedbackAlignment(wide, "direct").feedback] == [(10, 200), (10, 300)]
     for back, layer in zip(first, (wide.hidden[1], wide.output), strict=True):
-        assert back.std().item() == pytest.approx(layer.weight.std().item(), rel=0.1)
+        assert back.std().item() == pytest.approx(weight_of(layer).std().item(), rel=0.1)
 
 
 def test_weights_come_to_resemble_the_feedback_weights_while_they_learn():
     model = network(hidden=(30, 20))
     learner = FeedbackAlignment(model, seed=1)
     before = weight_alignment(learner)
-    assert before == pytest.approx([cosine(model.hidden[1].weight, learner.feedback[0]), before[1]])
+    assert before == pytest.approx([cosine(weight_of(model.hidden[1]), learner.feedback[0]), before[1]])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for _ in range(300):
         optimizer.zero_grad()

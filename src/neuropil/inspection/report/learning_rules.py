@@ -139,14 +139,14 @@ def _alignment_section(trials: Trials) -> Section:
 
 
 def _way(trials: Trials) -> str:
-    """How each rule's alignment in the first layer went, for those that do not follow the gradient anyway."""
-    told = []
-    for name, trial in trials.items():
-        layer, values = next(iter(trial.cosines.items()), ("", []))
-        if len(trial.cosines) > 1 and len(values) > 1 and np.nanmin(values) < 1 - DEPENDS:
-            told.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f}")
-            first = layer
-    return f"In {first}, the farthest from the output, it went {'; '.join(told)}." if told else ""
+    """How the alignment of the first of several layers went, for rules that do not follow the gradient anyway."""
+    first = {name: next(iter(trial.cosines.values())) for name, trial in trials.items() if len(trial.cosines) > 1}
+    told = [
+        f"{name} from {values[0]:.2f} to {values[-1]:.2f}"
+        for name, values in first.items()
+        if np.nanmin(values) < 1 - DEPENDS
+    ]
+    return f"In the first layer, the farthest from the output, it went {'; '.join(told)}." if told else ""
 
 
 def _feedback(trials: Trials) -> str:

@@ -29,7 +29,7 @@ class LabelledRBM(nn.Module):
         self.scale = UnitRange(shape)
         config = RBMConfig(hidden_size=hidden_size, chains=0, steps=1, shape=(self.inputs + classes,))
         self.rbm = RBM(config)
-        self.rbm.scale.high.fill_(1.0)  # what it is given is scaled already
+        self.rbm.scale.get_buffer("high").fill_(1.0)  # what it is given is scaled already
 
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"], target: Int64[Tensor, " example"]) -> Self:
