@@ -564,7 +564,7 @@ def learning_rules() -> list[str]:
             if "learning_rate" in found:
                 history = read_history(study.trial_folder(run.folder, result.name) / "metrics.jsonl")
                 rows[-1][2:] = [
-                    f"{found['alignment']:.2f}",
+                    f"{found['alignment']:.2f}" if "alignment" in found else "",
                     f"{found['learning_rate']:g}",
                     f"{history[-1]['seconds']:.1f}",
                 ]

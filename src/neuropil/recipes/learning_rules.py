@@ -83,7 +83,7 @@ GOAL = 0.9
 
 
 class LearningRulesOptions(Config):
-    data: DataConfig = DataConfig()
+    data: DataConfig = DataConfig(validation=0.2)  # it chooses the learning rates
     rules: tuple[str, ...] = option(tuple(RATES), "learning rules to compare")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of each hidden layer", low=1)
     activation: SlopedName = option("tanh", "activation of the hidden units")
@@ -272,7 +272,8 @@ def build(options: LearningRulesOptions, seed: int) -> Study:
         simple = baselines(splits)
         results = [Result(rule, _metrics(trial)) for rule, trial in trials.items()]
         levels = {result.name: result.metrics["accuracy"] for result in simple}
-        return Findings([*results, *simple], rule_sections(trials, levels, GOAL, _about(options, splits)))
+        results[1:1] = simple[:1]  # the second is what the first is compared with
+        return Findings([*results, *simple[1:]], rule_sections(trials, levels, GOAL, _about(options, splits)))
 
     return Study("learning rules", compute, {"source": splits.train.source})
 
@@ -338,6 +339,7 @@ def _trial(
     curve = [(row["epoch"] * size, row["seconds"], row["accuracy"]) for row in validations]
     *by_layer, together = zip(*learner.cosines, strict=True)
     fresh = SUBJECTS[rule](task, rate)
+    has_every_layer = fresh.probed is None
     few = {name: each[:PROBED] for name, each in next(study.shuffled(splits.train, PROBED, task.seed).epoch(0)).items()}
     return RuleTrial(
         trained=fresh.trained,
@@ -346,9 +348,9 @@ def _trial(
         rate=rate,
         curve=np.array(curve),
         accuracy=study.score(learner, splits.test)["accuracy"],
-        seen=[min(update * task.options.batch_size, round(curve[-1][0])) for update in learner.updates],
+        seen=[min((update + 1) * task.options.batch_size, round(curve[-1][0])) for update in learner.updates],
         cosines=dict(zip(learner.layers, by_layer, strict=True)),
-        all_layers=together,
+        all_layers=together if has_every_layer else (),
         locality=LOCALITY[rule],
         later_weights=_later_weights(fresh, few),
         examples_apart=_examples_apart(rule, fresh, few),

@@ -53,7 +53,7 @@ def test_time_runs_to_the_right_and_gradients_are_relative_to_the_last_step():
 
 
 def test_alignment_has_a_panel_for_each_layer_and_each_rule_its_own_line_in_all():
-    straight, risen = np.array([[0, 1.0], [32, 1.0]]), np.array([[0, 0.0], [32, 0.4]])
+    straight, risen = np.array([[32, 1.0], [640, 1.0]]), np.array([[32, 0.0], [640, 0.4]])
     figure = alignment_over_updates({"a": {"first": straight, "last": straight}, "b": {}, "c": {"last": risen}})
     first, last = figure.axes
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["first", "last"]

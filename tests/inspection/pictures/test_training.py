@@ -58,7 +58,9 @@ def test_learning_rules_have_one_line_over_examples_and_one_over_seconds():
     assert points(examples, "slow").tolist() == [[100, 0.5], [200, 0.7]]
     assert points(seconds, "fast").tolist() == [[0.1, 0.6], [0.2, 0.9]]
     assert examples.get_xscale() == seconds.get_xscale() == "log"
-    assert [text.get_text() for text in examples.texts] == ["chance"]
+    assert points(seconds, "chance")[:, 1].tolist() == [0.1, 0.1]
+    heights = [examples.transData.transform((100, accuracy))[1] for accuracy in (0.9, 0.95, 1.0)]
+    assert heights[1] - heights[0] < heights[2] - heights[1], "the nearer to 100 %, the wider the axis"
     with pytest.raises(InputError):
         accuracy_over_examples_and_seconds({}, {})
 

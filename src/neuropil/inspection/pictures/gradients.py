@@ -53,8 +53,8 @@ def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> Figure:
 
 @style.house_style
 def alignment_over_updates(rules: Mapping[str, Mapping[str, Float[Array, "measured 2"]]]) -> Figure:
-    """For each learning rule and layer a row (examples seen before, cosine) for each update that was measured; a panel
-    for each layer. A rule that has no gradient to be compared with has no layers, but keeps its line for others."""
+    """For each learning rule and layer a row (examples seen, cosine) for each update that was measured; a panel for
+    each layer. A rule that has no gradient to be compared with has no layers, but keeps its line for others."""
     layers = list(dict.fromkeys(layer for cosines in rules.values() for layer in cosines))
     style.require_some(layers, "a picture of alignment needs at least one layer with a gradient")
     figure = style.new_figure(WIDTH, 3.6)
@@ -65,18 +65,10 @@ def alignment_over_updates(rules: Mapping[str, Mapping[str, Float[Array, "measur
             if layer in cosines:
                 axes.plot(*style.numbers(cosines[layer]).T, label=name, **style.line(index))
         axes.set(title=layer, xlabel="examples seen", ylim=(-0.35, 1.05))
-        axes.set_xscale("symlog", linthresh=float(_first_step(rules)))
-        axes.xaxis.set_major_formatter(lambda value, _: style.power_of_ten(value))
-        axes.minorticks_off()
+        style.make_logarithmic(axes, "x")
     panels[0, 0].set_ylabel("cosine to the gradient")
     figure.legend(*style.legend_entries(panels.flat), loc="outside upper center", ncols=4)
     return figure
-
-
-def _first_step(rules: Mapping[str, Mapping[str, Float[Array, "measured 2"]]]) -> float:
-    """The smallest number of examples above zero."""
-    seen = np.concatenate([style.numbers(each)[:, 0] for cosines in rules.values() for each in cosines.values()])
-    return seen[seen > 0].min(initial=np.inf) if (seen > 0).any() else 1.0
 
 
 def _name_layers(axes: Axes, flows: list[list[tuple[str, float]]], deepest: int) -> None:

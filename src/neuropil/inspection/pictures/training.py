@@ -134,33 +134,36 @@ def accuracy_over_examples_and_seconds(
     curves: Mapping[str, Float[Array, "validation 3"]], baselines: Mapping[str, float]
 ) -> Figure:
     """Accuracy of several learning rules: each curve has a row (examples seen, seconds, accuracy) for each validation.
-    Baselines are horizontal lines."""
+    Baselines are horizontal lines. The nearer to 100 %, the wider the axis, as on a logarithmic axis of errors."""
     style.require_some(curves, "a picture of learning rules needs at least one")
-    figure = style.new_figure(WIDTH, 4.3)
+    figure = style.new_figure(WIDTH, 5.2)
     panels = figure.subplots(1, 2, sharey=True)
-    for index, (name, curve) in enumerate(curves.items()):
-        examples, seconds, accuracy = numbers(curve).T
-        for axes, x in zip(panels, (examples, seconds), strict=True):
-            axes.plot(x, accuracy, label=name, **style.line(index))
-    for axes, label in zip(panels, ("examples seen", "seconds of training"), strict=True):
-        for name, value in baselines.items():
-            axes.axhline(value, color=MUTED, linewidth=0.8, linestyle=":", zorder=1)
-            axes.annotate(
-                name,
-                (1, value),
-                (-2, 2),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                ha="right",
-                fontsize=7.5,
-                color=MUTED,
-            )
+    for axes, label, column in zip(panels, ("examples seen", "seconds of training"), (0, 1), strict=True):
+        for index, (name, curve) in enumerate(curves.items()):
+            axes.plot(numbers(curve)[:, column], numbers(curve)[:, 2], label=name, **style.line(index))
+        for dashes, (name, value) in zip(style.DASHES[2:], baselines.items(), strict=False):
+            axes.axhline(value, color=MUTED, linewidth=1, linestyle=dashes, zorder=1, label=name)
         style.make_logarithmic(axes, "x")
-        axes.set(xlabel=label, ylim=(0, 1.02))
+        axes.set_xlabel(label)
+        axes.set_yscale("function", functions=(_by_error, _by_error_inverse))
+        axes.set(ylim=(0, 1), yticks=ACCURACY_TICKS)
     panels[0].set_ylabel("validation accuracy")
     style.show_percent(panels[0])
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
+
+
+ACCURACY_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+SMALLEST_ERROR = 0.005
+"""Where 100 % is drawn, on an axis that has no place for it."""
+
+
+def _by_error(accuracy: np.ndarray) -> np.ndarray:
+    return -np.log(1 + SMALLEST_ERROR - np.clip(accuracy, 0, 1))
+
+
+def _by_error_inverse(height: np.ndarray) -> np.ndarray:
+    return 1 + SMALLEST_ERROR - np.exp(-np.asarray(height))
 
 
 @dataclass(frozen=True)

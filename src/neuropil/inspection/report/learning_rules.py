@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuropil.inspection.pictures.gradients import alignment_over_updates
+from neuropil.inspection.pictures.style import minus
 from neuropil.inspection.pictures.training import accuracy_over_examples_and_seconds
 from neuropil.inspection.report.page import Section, Table, percent
 from neuropil.models.learning_rules.locality import Locality
@@ -33,10 +34,11 @@ class RuleTrial:
     accuracy: float
     """On the test part."""
     seen: Sequence[int]
-    """Examples seen before each update whose alignment was measured."""
+    """Examples seen with each update whose alignment was measured."""
     cosines: Mapping[str, Sequence[float]]
     """Of each layer."""
     all_layers: Sequence[float]
+    """Of them together; none where a layer has no gradient."""
     locality: Locality
     later_weights: float | None
     examples_apart: float | None
@@ -130,7 +132,7 @@ def _alignment_section(trials: Trials) -> Section:
     }
     alt = "cosine of each learning rule's changes to the gradient, by layer, over training"
     rows = [
-        [name, layer, f"{values[0]:.3f}", f"{values[-1]:.3f}"]
+        [name, layer, *(minus(f"{value:.3f}") for value in (values[0], values[-1]))]
         for name, trial in trials.items()
         for layer, values in trial.cosines.items()
     ]
@@ -142,7 +144,7 @@ def _way(trials: Trials) -> str:
     """How the alignment of the first of several layers went, for rules that do not follow the gradient anyway."""
     first = {name: next(iter(trial.cosines.values())) for name, trial in trials.items() if len(trial.cosines) > 1}
     told = [
-        f"{name} from {values[0]:.2f} to {values[-1]:.2f}"
+        minus(f"{name} from {values[0]:.2f} to {values[-1]:.2f}")
         for name, values in first.items()
         if np.nanmin(values) < 1 - DEPENDS
     ]
