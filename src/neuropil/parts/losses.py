@@ -8,8 +8,8 @@ Both cross-entropies take the logits z and never form y, whose logarithm would b
 The squared error carries the ½ that makes its gradient y − t; torch's `mse_loss` is 2 L / K for K outputs.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Integer
@@ -99,6 +99,25 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         if scale == 1:  # as in nearly every backward pass, and a vocabulary is large
             return hidden_gradient, weight_gradient, None, None
         return *(None if saved is None else saved * scale for saved in (hidden_gradient, weight_gradient)), None, None
+
+
+class _GivenGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, gradients: Sequence[Tensor], *parameters: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient * arriving[0] for gradient in ctx.gradients)
+
+
+def with_gradients(
+    loss: Float[Tensor, ""], parameters: Iterable[Tensor], gradients: Sequence[Tensor]
+) -> Float[Tensor, ""]:
+    """The value of `loss`, with gradients that are given: for learning rules that work out by themselves what each
+    parameter descends along, where the training loop differentiates every loss."""
+    return cast(Tensor, _GivenGradients.apply(loss, gradients, *parameters))
 
 
 def l1_penalty(weights: Iterable[Tensor]) -> Float[Tensor, ""]:

@@ -103,11 +103,14 @@ def _pace(trials: Trials, goal: float) -> str:
     reached = {name: found for name, trial in trials.items() if (found := trial.reaches(goal)) is not None}
     if not reached:
         return f"None was right on {percent(goal, 0)} of the validation part at any time."
-    fewest, quickest = (min(reached, key=lambda name, place=place: reached[name][place]) for place in (0, 1))
-    (examples, _), (_, seconds) = reached[fewest], reached[quickest]
+    examples, seconds = (min(found[place] for found in reached.values()) for place in (0, 1))
+    fewest, quickest = (
+        " and ".join(name for name, found in reached.items() if found[place] == least)
+        for place, least in ((0, examples), (1, seconds))
+    )
     return (
-        f"{percent(goal, 0)} of the validation part was right first with {fewest} by the number of examples "
-        f"({examples:,.0f}), and with {quickest} by time ({seconds:.2g} s)."
+        f"{percent(goal, 0)} of the validation part was right after {examples:,.0f} examples with {fewest}, the fewest, "
+        f"and after {seconds:.2g} s with {quickest}, the shortest time."
     )
 
 
@@ -144,7 +147,7 @@ def _way(trials: Trials) -> str:
     """How the alignment of the first of several layers went, for rules that do not follow the gradient anyway."""
     first = {name: next(iter(trial.cosines.values())) for name, trial in trials.items() if len(trial.cosines) > 1}
     told = [
-        minus(f"{name} from {values[0]:.2f} to {values[-1]:.2f}")
+        f"{name} from {_signed(values[0])} to {_signed(values[-1])}"
         for name, values in first.items()
         if np.nanmin(values) < 1 - DEPENDS
     ]
@@ -154,10 +157,14 @@ def _way(trials: Trials) -> str:
 def _feedback(trials: Trials) -> str:
     pairs = [trial.feedback for trial in trials.values() if trial.feedback is not None]
     return " ".join(
-        f"Output weights and the fixed feedback weights of feedback alignment have a cosine of {before:.2f} at first, "
-        f"and of {after:.2f} in the end."
+        f"Output weights and the fixed feedback weights of feedback alignment have a cosine of {_signed(before)} at "
+        f"first, and of {_signed(after)} in the end."
         for before, after in pairs
     )
+
+
+def _signed(value: float) -> str:
+    return minus(f"{round(value, 2) + 0.0:.2f}")  # no −0.00
 
 
 def _without(trials: Trials) -> str:

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from neuropil.errors import InputError
-from neuropil.parts.given_gradients import with_gradients
-from neuropil.parts.losses import categorical_cross_entropy
+from neuropil.parts.losses import categorical_cross_entropy, with_gradients
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.protocols import Batch
 

@@ -24,8 +24,7 @@ from torch.nn import functional as F
 from neuropil.errors import InputError
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import derivative
-from neuropil.parts.given_gradients import with_gradients
-from neuropil.parts.losses import categorical_cross_entropy
+from neuropil.parts.losses import categorical_cross_entropy, with_gradients
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded

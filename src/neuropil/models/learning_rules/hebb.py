@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from neuropil.models.hopfield.network import signs
 from neuropil.models.hopfield.rules import learning_direction
 from neuropil.parts.binary_units.energy_gaps import pairwise_energy
-from neuropil.parts.given_gradients import with_gradients
+from neuropil.parts.losses import with_gradients
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch

@@ -17,8 +17,7 @@ from torch.nn import functional as F
 
 from neuropil.models.lif import rate
 from neuropil.models.population import NEURON, Population
-from neuropil.parts.given_gradients import with_gradients
-from neuropil.parts.losses import squared_error
+from neuropil.parts.losses import squared_error, with_gradients
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.network import STDP, NeuronGroup, Projection, SpikeSource, SpikingNetwork, SpikingSimulator
-from neuropil.parts.given_gradients import with_gradients
+from neuropil.parts.losses import with_gradients
 from neuropil.parts.objectives import Objective, token_metrics
 from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch, Phase

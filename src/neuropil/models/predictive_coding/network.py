@@ -30,7 +30,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.predictive_coding.connection import SLOPES, PredictiveConnection, SettlingConnection, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
-from neuropil.parts.given_gradients import with_gradients
+from neuropil.parts.losses import with_gradients
 from neuropil.parts.objectives import Classification, Objective, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
