@@ -440,6 +440,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "large-weights": from_report("vanishing_gradients", "gradient kept and saturated units"),
     "batch-norm-scales": from_report("vanishing_gradients", "validation loss against the learning rate"),
     "batch-norm-shift": from_report("vanishing_gradients", "shift of the means"),
+    "learning-rules": from_report("learning_rules", "validation accuracy of each learning rule"),
+    "learning-rules-alignment": from_report("learning_rules", "cosine of each learning rule"),
     "universal-approximation": from_report("universal_approximation", "the function, its staircase", epochs=1),
     "universal-approximation-cube": from_report("universal_approximation", "a function of two variables", epochs=1),
     "mlp": from_report("mlp", "the weights of one unit"),

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from sklearn.datasets import load_diabetes, load_digits
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 
@@ -14,6 +14,12 @@ def digits() -> tuple[UInt8[np.ndarray, "example 8 8"], Int[np.ndarray, " exampl
     """Pixels as bytes, and the digit that each picture shows."""
     bunch = cast(Any, load_digits())
     return (bunch.images * 255 / 16).round().astype(np.uint8), bunch.target
+
+
+def few_digits(count: int) -> tuple[UInt8[Tensor, "example 1 8 8"], Int[Tensor, " example"]]:
+    """The first of them as tensors, pictures with one channel."""
+    images, labels = digits()
+    return torch.from_numpy(images[:count, None]), torch.from_numpy(labels[:count])
 
 
 def diabetes() -> tuple[list[str], Float[np.ndarray, "example 10"], Float[np.ndarray, " example"]]:

@@ -110,7 +110,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "points", ("bleu", "chrf")),
     (None, "percent", ("coverage_80", "coverage_share", "near_zero_share")),
     (None, "number", ("kl", "sample_spread")),
-    (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
+    (None, "number", ("learning_rate", "gradient_kept", "largest_difference", "alignment")),
     (None, "number", ("peak_mv", "latency_ms")),
     (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
     (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),

@@ -30,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "optimizers": {"steps": 10},
     "overfitting": {"hidden_sizes": (16,), "updates": 10, "examples": 40},
     "vanishing_gradients": {"depth": 3, "width": 8, "epochs": 1, "steps": 5, "rates": (0.1,)},
+    "learning_rules": {"hidden_sizes": (8,), "epochs": 1, "tuning_epochs": 1, "batch_size": 500, "pairs": 4},
     "universal_approximation": {"hidden_size": 8, "epochs": 2, "degree": 1},
     "mlp": {"hidden_sizes": (8,), "epochs": 2},
     "cnn": {"width": 4, "epochs": 1},
@@ -110,6 +111,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1, **FEW_SCORED},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
+    "learning_rules": {"epochs": 2, "tuning_epochs": 1, "batch_size": 128},
     "recurrence": {"updates": 40},
     "recall_distance": {"distances": (4, 8), "parameters": 1_000, "updates": 10},
     **{name: {"updates": 60, "batch_size": 128, "hidden_size": 32} for name in ("rnn", "lstm", "gru", "mingru")},

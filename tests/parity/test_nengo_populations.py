@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from neuropil.models.dynamics.network import PES, Input, PopulationNetwork, Simulation
 from neuropil.models.lif import LIFConfig
@@ -174,3 +175,39 @@ def test_a_decoder_learns_online_as_nengos_does():
     before = from_rest(network, 499.0).decoders[plastic]
     np.testing.assert_allclose(before.T, simulator.data[weights][-1], rtol=1e-6, atol=1e-12)
     assert np.abs(simulation.decoders[plastic]).max() > 1e-5
+
+
+def test_a_step_of_the_decoders_of_a_classifier_is_nengos_pes():
+    from neuropil.models.learning_rules.pes import PopulationClassifier, PrescribedErrorSensitivity
+
+    kappa, dimensions, classes, neurons = 1e-4, 4, 3, 50
+    x, target = np.array([0.5, -1.0, 2.0, 0.3]), 1
+    model = PopulationClassifier((dimensions,), classes, neurons, seed=5)
+    population = Population(neurons, dimensions, radius=3.0, seed=5)
+    with nengo.Network(seed=0) as network:
+        value = nengo.Node(x)
+        ensemble = nengo.Ensemble(
+            neurons,
+            dimensions,
+            radius=3.0,
+            neuron_type=nengo.LIFRate(),
+            encoders=population.encoders,
+            gain=population.gains,
+            bias=population.biases,
+            normalize_encoders=False,
+        )
+        output, error = nengo.Node(size_in=classes), nengo.Node(-np.eye(classes)[target])
+        nengo.Connection(value, ensemble, synapse=None)
+        rule = nengo.PES(kappa, pre_synapse=None)
+        learned = nengo.Connection(
+            ensemble, output, function=lambda x: np.zeros(classes), learning_rule_type=rule, synapse=None
+        )
+        nengo.Connection(error, learned.learning_rule, synapse=None)
+        weights = nengo.Probe(learned, "weights")
+    with nengo.Simulator(network, progress_bar=False) as simulator:
+        simulator.run(0.004)
+    batch = {"input": torch.from_numpy(x[None]), "target": torch.tensor([target])}
+    (gradient,) = torch.autograd.grad(PrescribedErrorSensitivity(model).loss(batch), [model.decoders])
+    # y = 0 as long as decoders are, and e = y − t is held: every step of a millisecond changes them by as much
+    steps = simulator.data[weights]
+    np.testing.assert_allclose((steps[-1] - steps[-2]).T, -kappa * SECONDS * gradient.numpy(), rtol=1e-4, atol=1e-12)

@@ -18,6 +18,7 @@ from neuropil.parts.losses import (
     l1_penalty,
     projected_cross_entropy,
     squared_error,
+    with_gradients,
 )
 
 
@@ -204,3 +205,14 @@ def test_class_numbers_of_any_width_are_taken():
         assert torch.equal(
             projected_cross_entropy(hidden, weight, target.to(kind)), projected_cross_entropy(hidden, weight, target)
         )
+
+
+def test_a_loss_with_given_gradients_keeps_its_value_and_gives_each_parameter_its_own():
+    parameters = [torch.nn.Parameter(torch.randn(2, 3)), torch.nn.Parameter(torch.randn(4))]
+    gradients = [torch.randn(2, 3), torch.randn(4)]
+    loss = with_gradients(torch.tensor(0.7), parameters, gradients)
+    assert loss.item() == torch.tensor(0.7).item()
+    (3 * loss).backward()
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, 3 * gradient)

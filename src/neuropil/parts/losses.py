@@ -10,8 +10,8 @@ The squared error carries the ½ that makes its gradient y − t, and is a sum o
 for K outputs. What is measured as mean squared error has no ½ and is a mean over outputs.
 """
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, cast
 
 import torch
 from jaxtyping import Float, Integer
@@ -126,6 +126,25 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             return hidden_gradient, weight_gradient, None, None, None
         scaled = (None if saved is None else saved * scale for saved in (hidden_gradient, weight_gradient))
         return *scaled, None, None, None
+
+
+class _GivenGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, gradients: Sequence[Tensor], *parameters: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient * arriving[0] for gradient in ctx.gradients)
+
+
+def with_gradients(
+    loss: Float[Tensor, ""], parameters: Iterable[Tensor], gradients: Sequence[Tensor]
+) -> Float[Tensor, ""]:
+    """The value of `loss`, with gradients that are given: for learning rules that work out by themselves what each
+    parameter descends along, where the training loop differentiates every loss."""
+    return cast(Tensor, _GivenGradients.apply(loss, gradients, *parameters))
 
 
 def l1_penalty(weights: Iterable[Tensor]) -> Float[Tensor, ""]:

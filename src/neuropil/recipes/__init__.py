@@ -42,6 +42,9 @@ SYSTEMS = (
     System("optimizers", LEARNING, "SGD, momentum, RMSProp, Adam and AdamW on one loss surface"),
     System("overfitting", LEARNING, "an overfitted network, and each regularisation against it"),
     System("vanishing_gradients", LEARNING, "gradient norms by depth, and what keeps them from vanishing"),
+    System(
+        "learning_rules", LEARNING, "ten learning rules side by side: accuracy, alignment with the gradient, locality"
+    ),
     System("universal_approximation", LEARNING, "any continuous function from steep sigmoids"),
     System("mlp", FEED_FORWARD, "multi-layer perceptron for tables and pictures, classes and numbers"),
     System("cnn", FEED_FORWARD, "residual convolutional network for image classification"),

@@ -3,7 +3,7 @@ import pytest
 
 from neuropil.errors import InputError
 from neuropil.inspection.gradients import GradientProfile, LayerGradient, TimeProfile
-from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
+from neuropil.inspection.pictures.gradients import alignment_over_updates, gradient_flow, gradient_through_time
 
 
 def profile(*norms: float) -> GradientProfile:
@@ -50,3 +50,16 @@ def test_time_runs_to_the_right_and_gradients_are_relative_to_the_last_step():
     np.testing.assert_allclose(np.asarray(axes.lines[0].get_xydata()), [(0, 1), (1, 0.1), (2, 0.01)])
     assert axes.get_xlim()[0] > axes.get_xlim()[1]
     assert axes.get_yscale() == "log"
+
+
+def test_alignment_has_a_panel_for_each_layer_and_each_rule_its_own_line_in_all():
+    straight, risen = np.array([[32, 1.0], [640, 1.0]]), np.array([[32, 0.0], [640, 0.4]])
+    figure = alignment_over_updates({"a": {"first": straight, "last": straight}, "b": {}, "c": {"last": risen}})
+    first, last = figure.axes
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["first", "last"]
+    lines = {line.get_label(): line for line in last.lines}
+    np.testing.assert_allclose(np.asarray(lines["c"].get_xydata()), risen)
+    assert [line.get_label() for line in first.lines if not str(line.get_label()).startswith("_")] == ["a"]
+    assert lines["a"].get_color() == first.lines[1].get_color() != lines["c"].get_color()
+    with pytest.raises(InputError):
+        alignment_over_updates({"b": {}})

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import (
+    accuracy_over_examples_and_seconds,
     covariate_shift,
     descent_as_flow,
     learning_curve,
@@ -51,6 +52,20 @@ def test_a_network_that_was_never_validated_is_named():
     with pytest.raises(InputError) as error:
         learning_curves({"good": validation_rows(0.5), "empty": validation_rows()}, "loss")
     assert str(error.value) == "learning curves need at least one validation of each network, but got none for empty."
+
+
+def test_learning_rules_have_one_line_over_examples_and_one_over_seconds():
+    slow, fast = np.array([[100, 2.0, 0.5], [200, 4.0, 0.7]]), np.array([[100, 0.1, 0.6], [200, 0.2, 0.9]])
+    figure = accuracy_over_examples_and_seconds({"slow": slow, "fast": fast}, {"chance": 0.1})
+    examples, seconds = figure.axes
+    assert points(examples, "slow").tolist() == [[100, 0.5], [200, 0.7]]
+    assert points(seconds, "fast").tolist() == [[0.1, 0.6], [0.2, 0.9]]
+    assert examples.get_xscale() == seconds.get_xscale() == "log"
+    assert points(seconds, "chance")[:, 1].tolist() == [0.1, 0.1]
+    heights = [examples.transData.transform((100, accuracy))[1] for accuracy in (0.9, 0.95, 1.0)]
+    assert heights[1] - heights[0] < heights[2] - heights[1], "the nearer to 100 %, the wider the axis"
+    with pytest.raises(InputError):
+        accuracy_over_examples_and_seconds({}, {})
 
 
 def history(steps: int = 20, *, overfits: float = 0.0, floor: float = 0.1) -> list[dict]:

@@ -84,6 +84,14 @@ def test_no_step_of_settling_raises_the_energy(
     assert (energies[1:] <= energies[:-1] * (1 + 1e-12)).all()
 
 
+def test_without_weights_every_rate_is_stable():
+    model = PredictiveCoding(PredictiveCodingConfig(hidden_sizes=(3,), direction="up", shape=(2,), outputs=2))
+    torch.nn.init.zeros_(model.connections[0].weight)
+    assert model.rates()[0] == model.config.rate
+    states = model(torch.randn(4, 2), torch.tensor([0, 1, 1, 0]))
+    assert all(state.isfinite().all() for state in states)
+
+
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 10_000),

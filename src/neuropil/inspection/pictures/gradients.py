@@ -1,13 +1,14 @@
-"""Gradient norms layer by layer and back through time."""
+"""Gradient norms layer by layer and back through time, and how learning rules lie to the gradient."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from neuropil.errors import InputError
 from neuropil.inspection.gradients import GradientProfile, TimeProfile
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import MUTED, Axes, Figure, short
+from neuropil.inspection.pictures.style import MUTED, WIDTH, Array, Axes, Figure, short
 
 
 @style.house_style
@@ -47,6 +48,26 @@ def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> Figure:
     axes.set(xlabel="steps back in time", ylabel="gradient norm\nrelative to the last step")
     axes.invert_xaxis()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")  # lines fan out over the whole panel
+    return figure
+
+
+@style.house_style
+def alignment_over_updates(rules: Mapping[str, Mapping[str, Float[Array, "measured 2"]]]) -> Figure:
+    """For each learning rule and layer a row (examples seen, cosine) for each update that was measured; a panel for
+    each layer. A rule that has no gradient to be compared with has no layers, but keeps its line for others."""
+    layers = list(dict.fromkeys(layer for cosines in rules.values() for layer in cosines))
+    style.require_some(layers, "a picture of alignment needs at least one layer with a gradient")
+    figure = style.new_figure(WIDTH, 3.6)
+    panels = figure.subplots(1, len(layers), sharey=True, squeeze=False)
+    for axes, layer in zip(panels.flat, layers, strict=True):
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+        for index, (name, cosines) in enumerate(rules.items()):
+            if layer in cosines:
+                axes.plot(*style.numbers(cosines[layer]).T, label=name, **style.line(index))
+        axes.set(title=layer, xlabel="examples seen", ylim=(-0.35, 1.05))
+        style.make_logarithmic(axes, "x")
+    panels[0, 0].set_ylabel("cosine to the gradient")
+    figure.legend(*style.legend_entries(panels.flat), loc="outside upper center", ncols=4)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface."""
+"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface, learning rules."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -205,6 +205,43 @@ def covariate_shift(records: Mapping[str, tuple[Sequence[float], Sequence[float]
     panels[1].set(xlabel="update", ylabel="spread of the inputs", ylim=(0, None))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(records))
     return figure
+
+
+@style.house_style
+def accuracy_over_examples_and_seconds(
+    curves: Mapping[str, Float[Array, "validation 3"]], baselines: Mapping[str, float]
+) -> Figure:
+    """Accuracy of several learning rules: each curve has a row (examples seen, seconds, accuracy) for each validation.
+    Baselines are horizontal lines. The nearer to 100 %, the wider the axis, as on a logarithmic axis of errors."""
+    style.require_some(curves, "a picture of learning rules needs at least one")
+    figure = style.new_figure(WIDTH, 5.2)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, label, column in zip(panels, ("examples seen", "seconds of training"), (0, 1), strict=True):
+        for index, (name, curve) in enumerate(curves.items()):
+            axes.plot(numbers(curve)[:, column], numbers(curve)[:, 2], label=name, **style.line(index))
+        for dashes, (name, value) in zip(style.DASHES[2:], baselines.items(), strict=False):
+            axes.axhline(value, color=MUTED, linewidth=1, linestyle=dashes, zorder=1, label=name)
+        style.make_logarithmic(axes, "x")
+        axes.set_xlabel(label)
+        axes.set_yscale("function", functions=(_by_error, _by_error_inverse))
+        axes.set(ylim=(0, 1), yticks=ACCURACY_TICKS)
+    panels[0].set_ylabel("validation accuracy")
+    style.show_percent(panels[0])
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+ACCURACY_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+SMALLEST_ERROR = 0.005
+"""Where 100 % is drawn, on an axis that has no place for it."""
+
+
+def _by_error(accuracy: np.ndarray) -> np.ndarray:
+    return -np.log(1 + SMALLEST_ERROR - np.clip(accuracy, 0, 1))
+
+
+def _by_error_inverse(height: np.ndarray) -> np.ndarray:
+    return 1 + SMALLEST_ERROR - np.exp(-np.asarray(height))
 
 
 @dataclass(frozen=True)

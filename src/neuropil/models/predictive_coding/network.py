@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import torch
 from jaxtyping import Bool, Float, Num
@@ -31,7 +31,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.predictive_coding.connection import PredictiveConnection, SettlingConnection, SlopedName
 from neuropil.parts.activations import ACTIVATIONS, SLOPES
-from neuropil.parts.losses import positive, weighted_mean
+from neuropil.parts.losses import positive, weighted_mean, with_gradients
 from neuropil.parts.objectives import Classification, Objective, Regression, loss_weights, measured_weight
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
@@ -253,7 +253,7 @@ class PredictiveCoding(nn.Module):
         for c, norm in zip(connections, norms, strict=True):
             bends[c.target] += (1 + norm) / c.nu**2
             bends[c.source] += norm * (1 + norm) / c.nu**2
-        return [1 / bend for bend in bends]
+        return [1 / bend if bend else math.inf for bend in bends]  # without weights no step is too long
 
     # --- what it is for -----------------------------------------------------------------------------------------------
 
@@ -327,19 +327,6 @@ class PredictiveCoding(nn.Module):
         return [connection.row(name) for name, connection in named]
 
 
-class _LocalRules(torch.autograd.Function):
-    """The energy as a loss whose gradients are given: every connection has worked out its own."""
-
-    @staticmethod
-    def forward(ctx: Any, energy: Tensor, rules: Sequence[Tensor], *parameters: Tensor) -> Tensor:
-        ctx.rules = rules
-        return energy.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(rule * gradients[0] for rule in ctx.rules)
-
-
 class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
@@ -375,7 +362,7 @@ class SettledEnergy(Objective[PredictiveCoding]):
                 learned = [error * share for error in learned]
             rules = self.model.local_rules(states, learned)
             energy = weighted_mean(energies, weights)
-        return _LocalRules.apply(energy, rules, *self.model.parameters())
+        return with_gradients(energy, self.model.parameters(), rules)
 
     def _error_nodes(self, batch: Batch) -> ErrorNodes:
         """Those of the visit before, or silent ones; kept from here on if there are visits."""
