@@ -169,3 +169,12 @@ def test_inputs_that_do_not_fill_the_range_are_named():
 def test_nan_is_not_in_any_range():
     with pytest.raises(InputError):
         ThreatModel("linf", 0.1).project(torch.zeros(1, 2), torch.tensor([[0.0, math.nan]]))
+
+
+def test_a_range_of_columns_is_widened_by_inputs_beyond_it_and_that_of_a_unit_is_not():
+    threat = ThreatModel("linf", 0.1, torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0]), scale=torch.ones(2))
+    wider = threat.including(torch.tensor([[0.5, 3.0], [-2.0, 0.5]]))
+    assert torch.equal(torch.as_tensor(wider.low), torch.tensor([-2.0, 0.0]))
+    assert torch.equal(torch.as_tensor(wider.high), torch.tensor([1.0, 3.0]))
+    pixels = ThreatModel("linf", 0.1)
+    assert pixels.including(torch.full((1, 2), 7.0)) is pixels

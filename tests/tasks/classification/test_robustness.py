@@ -1,10 +1,14 @@
 """Risks and curves of classifiers whose robustness is known."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 
+from neuropil.adversarial.gradient_attack import GradientAttackConfig
 from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.tasks.classification import robustness
 from neuropil.tasks.classification.robustness import RobustnessTest, robustness_section
 
 SCHEMA = Schema(kind="image", shape=(1, 1, 1), classes=("dark", "light"))
@@ -49,3 +53,15 @@ def test_radii_end_at_white(test: RobustnessTest):
 def test_the_section_says_what_was_measured(test: RobustnessTest):
     section = robustness_section(test, {"this model": Threshold()})
     assert "At ε = 0.08, this model has 57.1 % of 85.7 % without an attack." in str(section.blocks[0])
+
+
+def test_the_time_of_an_attack_is_told_without_changing_the_model(
+    test: RobustnessTest, monkeypatch: pytest.MonkeyPatch
+):
+    """Three steps on all seven pixels take a second here: so many more are made for the risks and for seven radii."""
+    clock = iter([10.0, 11.0])
+    monkeypatch.setattr(robustness, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    model = Threshold().train()
+    assert test.seconds(model) == pytest.approx(GradientAttackConfig().steps / robustness.TIMED_STEPS * (1 + 7))
+    assert model.training
+    assert model.slope.requires_grad
