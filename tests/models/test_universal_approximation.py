@@ -174,6 +174,7 @@ def test_the_tails_are_those_of_the_formulas():
     assert Squashing("arctan").tail(5) == pytest.approx(0.5 - math.atan(5) / math.pi)
     assert Squashing("tanh").tail(5) == pytest.approx((1 - math.tanh(5)) / 2)
     assert Squashing("threshold").tail(5) == 0
+    assert Squashing("max(x, 0)/(1 + max(x, 0))").tail(5) == pytest.approx(1 / 6)  # the longer of two tails
 
 
 @settings(deadline=None, max_examples=20)

@@ -172,7 +172,6 @@ def test_with_its_defaults_the_deep_logistic_net_learns_nothing_and_the_remedies
     assert accuracy["logistic"] < 0.2
     assert all(accuracy[name] > 0.9 for name in ("tanh", "ReLU", "logistic, batch norm", "logistic, residual"))
     assert accuracy["the same, clipped"] > accuracy["ReLU, large weights"] + 0.3
-    assert accuracy["logistic, batch norm"] > 0.9
 
 
 @pytest.mark.slow
