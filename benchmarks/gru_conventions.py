@@ -14,9 +14,9 @@ import torch
 
 from neuropil import recipes
 from neuropil.models.gru import GRUConvention
-from neuropil.models.recurrent import RecurrentNetwork
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import choose
+from neuropil.recipes.gru import GRUOptions
 from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.history import read_history
 
@@ -45,7 +45,9 @@ def rows() -> list[list[str]]:
 
 def row(convention: GRUConvention) -> list[str]:
     recipe, bits = recipes.recipe("gru"), list[float]()
-    options = recipe.options.override(hidden_size=HIDDEN_SIZE, updates=UPDATES, **convention.to_dict())
+    options = cast(GRUOptions, recipe.options).override(
+        hidden_size=HIDDEN_SIZE, updates=UPDATES, **convention.to_dict()
+    )
     for seed in SEEDS:
         experiment = cast(TrainableExperiment, recipe.build(options, seed))
         with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +56,7 @@ def row(convention: GRUConvention) -> list[str]:
                 entry["loss"] for entry in read_history(Path(folder) / "metrics.jsonl") if entry["kind"] == "validation"
             ]
         bits.append(min(losses) / math.log(2))  # a token is a character
-    cell = cast(RecurrentNetwork, experiment.model).reader.cells[0]
+    cell = options.model.build(options.model.embedding_size, HIDDEN_SIZE)
     parameters, way = f"{count_parameters(cell):,}", choose(cell, 64, torch.device("cpu")).way
     spread = f"{min(bits):.3f} to {max(bits):.3f}"
     return [convention.gate, convention.reset, parameters, f"{statistics.mean(bits):.3f}", spread, way]

@@ -460,7 +460,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "lstm": from_report("lstm", "gates of a recurrent cell"),
     "recurrence": from_report("recurrence", "gradient norm of each cell", updates=10),
     "recurrence-clipping": from_report("recurrence", "loss with and without clipping"),
-    "recall-distance": from_report("recall_distance", "accuracy in the task delayed recall"),
+    "recall-distance": from_report("recall_distance", "accuracy in the task copy"),
     "forecaster": from_report("forecaster", "forecasts from several origins"),
     "text-classifier": from_report("text_classifier", "probabilities of classes after"),
     "captioner": from_report("captioner", "attention over pictures"),

@@ -17,7 +17,7 @@ from neuropil.recipes import recipe
 from neuropil.recipes.gru import GRUOptions
 
 TEXT = "It was the best of times, it was the worst of times.\n" * 60
-CONVENTIONS = list(itertools.product(get_args(Gate), get_args(Reset)))
+CONVENTIONS = list(zip(itertools.cycle(get_args(Gate)), get_args(Reset), strict=False))
 
 
 @pytest.fixture(scope="module")

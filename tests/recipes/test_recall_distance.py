@@ -183,7 +183,7 @@ def test_what_is_not_solved_is_not_tried_further_and_said(tmp_path: Path):
     heard: list[str] = []
     trial = train("LSTM", RECALL, options, 0, tmp_path, lambda share, words: heard.append(words))
     assert list(trial.scores) == [4]
-    assert [words.split(",")[1] for words in heard] == [" LSTM: distance 4"] * 2  # one for each learning rate
+    assert [words.split(",")[1] for words in heard] == [" LSTM: distance 4"] * 2  # with each learning rate
     assert trial.learning_rate in SMALL["learning_rates"]
 
 

@@ -9,9 +9,10 @@ Schmidhuber 1997) whoever knows nothing says 1, and has the squared error
 
     E[(u + v − 1)²] = Var u + Var v = 2/12 = 1/6          R² = 1 − 6 E[(y − u − v)²]
 
-All networks have as many parameters. Each learns the shortest distance first, with several learning rates, of which the
-best on validation sequences is kept, then the next one from there, and so on until it fails: its score is below the
-threshold after as many updates as the others have. Sequences are made anew for every update.
+All networks have as many parameters. Each learns the shortest distance first, then the next one from there, and so on
+until it fails: its score is below the threshold after as many updates as the others have. It does so with several
+learning rates, and the one that comes furthest on validation sequences is kept. Sequences are made anew for every
+update.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +64,9 @@ class RecallDistanceOptions(Config):
     updates: int = option(150, f"updates at each distance; {FIRST} times as many at the shortest", low=1)
     batch_size: int = option(32, "sequences in a batch", low=1)
     learning_rates: tuple[float, ...] = option(
-        (1e-2, 3e-2), "peak learning rates of Adam, of which the best on validation sequences is kept", above=0
+        (1e-2, 3e-2),
+        "peak learning rates of Adam, of which the one that comes furthest on validation sequences is kept",
+        above=0,
     )
     threshold: float = option(0.9, "accuracy or R² from which on a distance counts as solved", above=0, high=1)
 
@@ -291,40 +294,50 @@ def train(
     folder: Path,
     say: Callable[[float, str], None],
 ) -> DistanceTrial:
-    """From distance to distance, until one is not solved."""
-    build_network, (shortest, *longer) = NETWORKS[name], options.distances
-    size = size_for(build_network, task, options.parameters)
-    stages = len(options.learning_rates) + len(longer)
+    """From distance to distance, until one is not solved, with each learning rate: the one that comes furthest on
+    validation sequences, or has the lowest loss as far, is kept."""
+    size = size_for(NETWORKS[name], task, options.parameters)
+    stages, done = len(options.learning_rates) * len(options.distances), 0
 
-    def stage(number: int, model: nn.Module, distance: int, rate: float, updates: int) -> float:
-        """Train, and give the loss of validation sequences."""
-        learner = AnswersAtTheEnd(model, task)
-        batches = MadeSequences(task, distance, updates, options.batch_size, (seed, "train"))
-        config = TrainingConfig(epochs=1, learning_rate=rate, optimizer="adam", weight_decay=0.0, clip=1.0, keep="last")
-        title = f"{task.title}, {name}, {distance}, {rate:g}"
-        fit = partial(study.train_trial, folder, title, learner, batches, None, config, seed=seed)
-        _, diverged = study.until_divergence(fit)
-        loss = measure(model, "validation", distance)["loss"]
-        say(number / stages, f"{task.title}, {name}: distance {distance}, loss {loss:.3g}")
-        return float("inf") if diverged or loss != loss else loss
+    def climb(rate: float) -> tuple[tuple[int, float], DistanceTrial]:
+        nonlocal done
+        model = initialised(lambda: NETWORKS[name](task.inputs, task.outputs, size), seed)
+        scores, solved, loss = dict[int, float](), 0, float("inf")
+        for distance in options.distances:
+            updates = options.updates if scores else FIRST * options.updates
+            diverged = learn(model, name, task, distance, rate, updates, options, seed, folder)
+            known = measure_at(model, task, "validation", distance, seed)
+            solved += task.score(known[task.metric]) >= options.threshold
+            loss = float("inf") if diverged or known["loss"] != known["loss"] else known["loss"]
+            scores[distance] = task.score(measure_at(model, task, "test", distance, seed)[task.metric])
+            done += 1
+            say(done / stages, f"{task.title}, {name}: distance {distance}, loss {loss:.3g}")
+            if not scores[distance] >= options.threshold:
+                break
+        return (solved, -loss), DistanceTrial(size, count_parameters(model), rate, scores)
 
-    def measure(model: nn.Module, part: str, distance: int) -> dict[str, float]:
-        return measure_at(model, task, part, distance, seed)
+    return max(map(climb, options.learning_rates), key=lambda climbed: climbed[0])[1]
 
-    begun = [initialised(lambda: build_network(task.inputs, task.outputs, size), seed) for _ in options.learning_rates]
-    losses = [
-        stage(number, model, shortest, rate, FIRST * options.updates)
-        for number, (model, rate) in enumerate(zip(begun, options.learning_rates, strict=True), 1)
+
+def learn(
+    model: nn.Module,
+    name: str,
+    task: DistanceTask,
+    distance: int,
+    rate: float,
+    updates: int,
+    options: RecallDistanceOptions,
+    seed: int,
+    folder: Path,
+) -> str | None:
+    """Train at one distance; why it diverged, if it did."""
+    batches = MadeSequences(task, distance, updates, options.batch_size, (seed, "train"))
+    config = TrainingConfig(epochs=1, learning_rate=rate, optimizer="adam", weight_decay=0.0, clip=1.0, keep="last")
+    title = f"{task.title}, {name}, {distance}, {rate:g}"
+    learner = AnswersAtTheEnd(model, task)
+    return study.until_divergence(partial(study.train_trial, folder, title, learner, batches, None, config, seed=seed))[
+        1
     ]
-    best = losses.index(min(losses))
-    model, rate = begun[best], options.learning_rates[best]
-    scores = {shortest: task.score(measure(model, "test", shortest)[task.metric])}
-    for number, distance in enumerate(longer, len(options.learning_rates) + 1):
-        if not scores[max(scores)] >= options.threshold:
-            break
-        stage(number, model, distance, rate, options.updates)
-        scores[distance] = task.score(measure(model, "test", distance)[task.metric])
-    return DistanceTrial(size, count_parameters(model), rate, scores)
 
 
 def measure_at(model: nn.Module, task: DistanceTask, part: str, distance: int, seed: int) -> dict[str, float]:
@@ -369,7 +382,8 @@ def summary_section(trials: Mapping[str, Trials], options: RecallDistanceOptions
         f"size). It learns the distance {options.distances[0]} for {FIRST * options.updates:,} updates, then each "
         f"longer one for {options.updates:,} from there on, with new sequences of {options.batch_size} in each, until "
         f"its score on {EVALUATED} test sequences is below {options.threshold:g}. The table has the distance at which "
-        "that was."
+        f"that was. Of {len(options.learning_rates)} learning rates, the one that came furthest on as many validation "
+        "sequences was kept."
     )
     rows = []
     for name in NETWORKS:
