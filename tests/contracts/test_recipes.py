@@ -127,6 +127,7 @@ SHORTENED: dict[str, dict[str, Any]] = {
     "tagger": {"epochs": 1, "hidden_size": 16},
     "forecaster": {"updates": 60},
     "positions": {"updates": 60},
+    "heads": {"heads": (1, 8), "picture_heads": (1, 8), "updates": 60, "picture_updates": 5, "repeats": 1},
     "seq2seq": {"epochs": 1, "batch_size": 512},
     "transformer": {"epochs": 1, "batch_size": 512},
     "gpt2": {"width": 32, "layers": 1, "updates": 30},
