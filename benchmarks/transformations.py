@@ -51,8 +51,8 @@ def measure(arguments: Arguments) -> Iterator[tuple[int, float, float, float]]:
         said = [simulator.run(float(steps[name]))[seen] for name, (simulator, seen) in ways.items()]
         work = {name: partial(simulator.run, float(steps[name])) for name, (simulator, _) in ways.items()}
         seconds = alternate(work, arguments.rounds, clock=time.process_time)
-        times = [1e6 * statistics.median(seconds[name]) / steps[name] for name in ways]
-        yield neurons, *times, float(np.abs(said[0][: arguments.steps] - said[1]).max())
+        factored, full = (1e6 * statistics.median(seconds[name]) / steps[name] for name in ways)
+        yield neurons, factored, full, float(np.abs(said[0][: arguments.steps] - said[1]).max())
 
 
 def connected(neurons: int, steps: int, *, full_weights: bool) -> tuple[PopulationSimulator, PopulationConnection]:
@@ -75,7 +75,8 @@ def written(measured: Sequence[tuple[int, float, float, float]]) -> list[list[st
 def slopes(measured: Sequence[tuple[int, float, float, float]]) -> tuple[float, float]:
     """Of decode-and-encode and of full weights, in logarithms, over the largest sizes."""
     neurons, factored, full, _ = np.array(measured[-FITTED:]).T
-    return tuple(float(np.polyfit(np.log(neurons), np.log(times), 1)[0]) for times in (factored, full))
+    first, second = (float(np.polyfit(np.log(neurons), np.log(times), 1)[0]) for times in (factored, full))
+    return first, second
 
 
 def in_words(measured: Sequence[tuple[int, float, float, float]]) -> str:

@@ -50,7 +50,7 @@ def ionic_currents(v: float) -> list[float]:
 
 def balanced(current: float) -> float:
     """The voltage at which this current and those of the ions cancel."""
-    return optimize.brentq(lambda v: sum(ionic_currents(v)) - current, -66, -56)
+    return optimize.root_scalar(lambda v: sum(ionic_currents(v)) - current, bracket=(-66, -56), xtol=1e-12).root
 
 
 def currents_at_rest() -> list[float]:
@@ -73,8 +73,8 @@ def posterior_by_bayes() -> float:
 
 
 def kl_by_quadrature() -> float:
-    q, p = stats.norm(1, 1), stats.norm(0, 1)
-    return integrate.quad(lambda z: q.pdf(z) * (q.logpdf(z) - p.logpdf(z)), -10, 12)[0]
+    norm = stats.norm
+    return integrate.quad(lambda z: norm.pdf(z, 1) * (norm.logpdf(z, 1) - norm.logpdf(z)), -10, 12)[0]
 
 
 def slope_by_differences() -> float:

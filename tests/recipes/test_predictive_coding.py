@@ -71,6 +71,7 @@ def test_the_report_shows_what_it_settles_generates_and_completes(run: Run):
         "loss and metrics against training steps",
         "confusion matrix of the test part",
         "energy while the network settles",
+        "gradient of the energy while states and error nodes settle",
         "cosine between the changes of weights of each layer",
         "a generated picture for each class",
         "covered pictures, completed, and as they were",

@@ -36,7 +36,7 @@ def test_three_sodium_ions_leave_for_two_potassium_ions_and_the_difference_is_a_
 
 
 def test_no_charge_is_lost():
-    """What the membrane holds is what came in as current, sodium, potassium and chloride, but for a step's error."""
+    """What the membrane holds came in as current, sodium, potassium and chloride, but for the error of a step."""
     current, duration = 10.0, 60.0
 
     def lost(dt: float) -> float:

@@ -82,7 +82,8 @@ class HodgkinHuxleyConfig(Config):
         """E_Na, E_K and E_L: those that are given, or where they lie from rest."""
         given = self.sodium_reversal, self.potassium_reversal, self.leak_reversal
         usual = (potential + self.shift for potential in REVERSALS)
-        return tuple(other if own is None else own for own, other in zip(given, usual, strict=True))
+        sodium, potassium, leak = (other if own is None else own for own, other in zip(given, usual, strict=True))
+        return sodium, potassium, leak
 
 
 class Membrane(NamedTuple):

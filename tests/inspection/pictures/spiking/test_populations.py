@@ -131,7 +131,9 @@ def test_condition_numbers_have_a_line_for_each_noise_and_the_spectrum_its_floor
     curves = {"none": np.array([1e3, 1e9]), "0.1": np.array([20.0, 50.0])}
     figure = populations.condition_numbers([10, 100], curves, np.array([5.0, 1.0, 1e-6]), 0.3, neurons=3)
     left, right = figure.axes
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["none", "0.1"]
+    legend = left.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["none", "0.1"]
     np.testing.assert_allclose(np.asarray(left.lines[0].get_ydata()), [1e3, 1e9])
     np.testing.assert_allclose(np.asarray(right.lines[0].get_ydata()), [5, 1, 1e-6])
     np.testing.assert_allclose(np.asarray(right.lines[1].get_ydata()), 0.3)
