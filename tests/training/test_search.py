@@ -141,6 +141,7 @@ def test_the_option_that_makes_the_difference_is_the_important_one():
 def test_the_value_at_the_first_rung_is_that_of_the_first_validation_from_there_on():
     assert first_rung_value(Trial(1, {}, curve=[(0.1, 3.0), (0.2, 2.0), (0.4, 1.0)])) == 2.0
     assert first_rung_value(Trial(1, {}, curve=[(0.1, 3.0)])) is None
+    assert first_rung_value(Trial(1, {}, curve=[(math.nextafter(1 / 9, 0), 3.0)])) == 3.0
 
 
 def test_whole_runs_are_those_of_the_trials_that_go_on():

@@ -137,7 +137,7 @@ class OngoingTrial:
 
     def prunes(self, share: float, value: float) -> bool:
         """Told what the weights are worth that are kept so far; whether successive halving stops the trial here."""
-        units = int(WHOLE * share + 1e-9)
+        units = units_of(share)
         if not self.told < units < WHOLE:  # at its end there is nothing to stop
             return False
         self.told = units
@@ -155,7 +155,13 @@ class OngoingTrial:
 
 def first_rung_value(trial: Trial) -> float | None:
     """What validation measured when a ninth of the run was done."""
-    return next((value for share, value in trial.curve if WHOLE * share >= FIRST_RUNG and math.isfinite(value)), None)
+    reached = (value for share, value in trial.curve if units_of(share) >= FIRST_RUNG and math.isfinite(value))
+    return next(reached, None)
+
+
+def units_of(share: float) -> int:
+    """Of a run, whatever the last bits of the share are: 23 of 207 updates are a ninth."""
+    return int(WHOLE * share + 1e-9)
 
 
 def whole_runs(trials: int) -> float:

@@ -1,5 +1,7 @@
 """Pictures of a search hold the numbers of its trials."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,11 @@ TRIALS = [
 SPACE = {"rate": Range(0.01, 1.0, log=True), "size": Choices((None, (8,)))}
 
 
-def line(axes, label: str) -> list[list[float]]:
+def points(axes: Any) -> set[tuple[float, float]]:
+    return {(each.get_xdata()[0], each.get_ydata()[0]) for each in axes.lines}
+
+
+def line(axes: Any, label: str) -> list[list[float]]:
     (found,) = [each for each in axes.lines if each.get_label() == label]
     return np.column_stack([found.get_xdata(), found.get_ydata()]).tolist()
 
@@ -44,20 +50,14 @@ def test_the_curves_of_the_best_and_of_the_default_options_stand_out():
 
 def test_slices_show_every_trial_at_the_first_rung_over_each_option():
     rate, size = option_slices(TRIALS, TRIALS[3], SPACE, LOSS).axes
-    points = {(each.get_xdata()[0], each.get_ydata()[0]) for each in rate.lines}
-    assert points == {(0.1, 0.8), (0.01, 0.9), (0.5, 0.6), (0.2, 0.7)}
+    assert points(rate) == {(0.1, 0.8), (0.01, 0.9), (0.5, 0.6), (0.2, 0.7)}
     assert rate.get_xscale() == "log"
-    assert {(each.get_xdata()[0], each.get_ydata()[0]) for each in size.lines} == {
-        (1.0, 0.8),
-        (0.0, 0.9),
-        (1.0, 0.6),
-        (0.0, 0.7),
-    }
+    assert points(size) == {(1.0, 0.8), (0.0, 0.9), (1.0, 0.6), (0.0, 0.7)}
     assert [label.get_text() for label in size.get_xticklabels()] == ["none", "8"]
 
 
 def test_the_most_important_option_is_on_top():
-    (axes,) = importance_bars({"rate": 0.7, "size": 0.3}).axes
+    axes: Any = importance_bars({"rate": 0.7, "size": 0.3}).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["size", "rate"]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([30, 70])
 

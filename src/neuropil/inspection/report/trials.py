@@ -31,7 +31,8 @@ class SearchResult:
     def sentence(self) -> str:
         """What was chosen, and among how many."""
         first, metric, value = self.trials[0], self.metric, _text(self.metric, self.best.value)
-        among = f"{len(self.trials):,} trials ({counted_states(self.trials)})"
+        count = len(self.trials)
+        among = f"{count:,} {'trial' if count == 1 else 'trials'} ({counted_states(self.trials)})"
         if self.best.number == first.number:
             return f"Of {among} none had a better validation {metric.title} than the default options ({value})."
         against = f"failed: {first.reason}" if first.state == "failed" else _text(metric, first.value)
