@@ -54,12 +54,10 @@ from neuropil.recipes.heads import HeadsOptions
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
-from neuropil.tasks import study
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.tasks.translation.report import by_length
-from neuropil.training.history import read_history
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
@@ -101,9 +99,8 @@ TUNING = (
     "rest for validation."
 )
 LEARNING_RULES = (
-    "`neuropil train learning_rules` on the embedded digits: accuracy on the held-out 20 %, mean cosine of the "
-    "updates to the gradient over training, learning rate that was chosen on the validation part, and seconds of one "
-    "training of 30 epochs on one thread."
+    "`neuropil train learning_rules` on the embedded digits: accuracy on the held-out 20 %, mean cosine of the updates "
+    "to the gradient over training, and learning rate that was chosen on the validation part."
 )
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
@@ -678,20 +675,17 @@ def norm_orders() -> list[str]:
 
 
 def learning_rules() -> list[str]:
-    """A row for each rule, then for the baselines."""
-    rows: list[list[str]] = []
+    """A row for each rule and for the baselines."""
+    formats = {"accuracy": percent, "alignment": "{:.2f}".format, "learning_rate": "{:g}".format}
     with trained("learning_rules") as run:
-        for result in run.results:
-            found = result.metrics
-            rows.append([result.name, percent(found["accuracy"]), "", "", ""])
-            if "learning_rate" in found:
-                history = read_history(study.trial_folder(run.folder, result.name) / "metrics.jsonl")
-                rows[-1][2:] = [
-                    f"{found['alignment']:.2f}" if "alignment" in found else "",
-                    f"{found['learning_rate']:g}",
-                    f"{history[-1]['seconds']:.1f}",
-                ]
-    return table(["learning rule", "accuracy", "cosine", "learning rate", "seconds"], rows)
+        rows = [
+            [
+                result.name,
+                *(shown(result.metrics[name]) if name in result.metrics else "" for name, shown in formats.items()),
+            ]
+            for result in run.results
+        ]
+    return table(["learning rule", "accuracy", "cosine", "learning rate"], rows)
 
 
 def mnist(path: Path, minutes: Mapping[str, float]) -> list[str]:

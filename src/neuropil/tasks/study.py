@@ -101,16 +101,12 @@ def train_trial(
     seed: int,
 ) -> list[Row]:
     """Train in a folder of its own inside the run's, so that a study that is stopped goes on with the trials left."""
-    folder = trial_folder(run_folder, name)
+    folder = run_folder / "trials" / re.sub(r"\W+", "-", name)
     try:
         with alone():
             return fit(learner, train, validation, config, seed=seed, folder=folder, title=name, show_progress=False)
     except Interrupted as stop:  # it is the whole study that can be resumed
         raise Interrupted(run_folder) from stop
-
-
-def trial_folder(run_folder: Path, name: str) -> Path:
-    return run_folder / "trials" / re.sub(r"\W+", "-", name)
 
 
 def until_divergence(train: Callable[[], list[Row]]) -> tuple[list[Row], str | None]:

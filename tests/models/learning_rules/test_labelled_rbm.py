@@ -39,3 +39,10 @@ def test_without_weights_every_unit_is_as_often_on_as_in_the_data():
         model.rbm.weight.zero_()
     share = model.rbm.visible_mean(torch.zeros(1, 20))[0]
     torch.testing.assert_close(share, model.joint(inputs, targets).mean(0).clamp(0.01, 0.99))
+
+
+def test_what_the_machine_is_given_is_not_scaled_again():
+    model, inputs, targets = machine()
+    joint = model.joint(inputs, targets)
+    assert torch.equal(model.rbm.encode(joint), joint)
+    assert joint[:, :64].max() > 0.9

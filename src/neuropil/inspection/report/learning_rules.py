@@ -109,8 +109,8 @@ def _pace(trials: Trials, goal: float) -> str:
         for place, least in ((0, examples), (1, seconds))
     )
     return (
-        f"{percent(goal, 0)} of the validation part was right after {examples:,.0f} examples with {fewest}, the "
-        f"fewest, and after {seconds:.2g} s with {quickest}, the shortest time."
+        f"{percent(goal, 0)} of the validation part was right after {examples:,.0f} examples with {fewest}, "
+        f"the fewest, and after {seconds:.2g} s with {quickest}, the shortest time."
     )
 
 
