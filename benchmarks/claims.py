@@ -175,7 +175,8 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "mingru-speed": (recurrence_speed.ABOUT, lambda: table(recurrence_speed.HEADER, recurrence_speed.rows())),
         "recall-distance": (
             "The longest distance in steps that each network solves after `neuropil train recall_distance`, with about "
-            f"{recall_distance.PARAMETERS:,} parameters; {recall_distance.LONGEST} is the longest that is tried.",
+            f"{recall_distance.PARAMETERS:,} parameters, for two seeds; {recall_distance.LONGEST} is the longest that "
+            "is tried. The settings were chosen with another seed.",
             lambda: table(recall_distance.HEADER, recall_distance.rows(trained)),
         ),
         "captioner": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
