@@ -18,7 +18,8 @@ from neuropil.cli import main
 from neuropil.config import Config
 from neuropil.errors import InputError, RunError
 from neuropil.runs import tuning
-from neuropil.runs.tuning import TimeLimit, Tuning, resume_tuning, tunable_plan, tune
+from neuropil.runs.search_folder import Tuning, tunable_plan
+from neuropil.runs.tuning import TimeLimit, resume_tuning, tune
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.time_limit import Candidate
 from neuropil.training.history import Row

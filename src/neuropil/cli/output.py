@@ -11,7 +11,7 @@ from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
-    from neuropil.runs.tuning import Tuning
+    from neuropil.runs.search_folder import Tuning
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,11 +7,14 @@ import textwrap
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
+
+if TYPE_CHECKING:
+    from neuropil.tasks.recipe import Recipe
 
 
 class ListArguments(Arguments):
@@ -153,9 +156,7 @@ def train(words: list[str]) -> None:
     from neuropil import recipes
 
     system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
-    given = {word.partition("=")[0] for word in words}
-    size = _value_of("--size", words)
-    defaults = recipe.defaults(own_data="--data" in given, start="--start" in given, size=size)
+    defaults = _defaults_for(recipe, words)
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
     chosen = _changes(defaults, arguments.recipe, words[1:])
@@ -185,12 +186,11 @@ def simulate(words: list[str]) -> None:
 
 def tune(words: list[str]) -> None:
     from neuropil import recipes
-    from neuropil.runs import tuning
+    from neuropil.runs import search_folder, tuning
     from neuropil.runs.search_space import parse_over
 
-    plan = tuning.tunable_plan(words[0], 0, {})
-    given = {word.partition("=")[0] for word in words}
-    defaults = plan.recipe.defaults(own_data="--data" in given, start="--start" in given)
+    plan = search_folder.tunable_plan(words[0], 0, {})
+    defaults = _defaults_for(plan.recipe, words)
     about = f"Choose hyper-parameters on the validation part: {recipes.find(plan.name).summary}."
     arguments = parse(TuneArguments(recipe=defaults), words[1:], command=f"tune {plan.name}", about=about)
     chosen = _changes(defaults, arguments.recipe, words[1:])
@@ -206,6 +206,11 @@ def print_names(verb: str, usage: str, more: str = "") -> None:
     names = ", ".join(names_for(verb))
     print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
     print(f"neuropil {verb} NAME --help lists the options of that system.")
+
+
+def _defaults_for(recipe: "Recipe", words: list[str]) -> Config:
+    given = {word.partition("=")[0] for word in words}
+    return recipe.defaults(own_data="--data" in given, start="--start" in given, size=_value_of("--size", words))
 
 
 def _value_of(flag: str, words: list[str]) -> str | None:
@@ -234,10 +239,10 @@ class RunArguments(Arguments):
 
 
 def resume(arguments: RunArguments) -> None:
-    from neuropil.runs import run, start, tuning
+    from neuropil.runs import run, search_folder, start, tuning
 
-    if tuning.is_tuning(arguments.run):
-        if tuning.Tuning.load(arguments.run).finished:
+    if search_folder.is_tuning(arguments.run):
+        if search_folder.Tuning.load(arguments.run).finished:
             print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
         print_search(tuning.resume_tuning(arguments.run), as_json=arguments.json)
         return
@@ -248,10 +253,10 @@ def resume(arguments: RunArguments) -> None:
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import start, tuning
+    from neuropil.runs import search_folder, start
 
-    if tuning.is_tuning(arguments.run):
-        found = tuning.Tuning.load(arguments.run)
+    if search_folder.is_tuning(arguments.run):
+        found = search_folder.Tuning.load(arguments.run)
         found.write_report()
         written = found.report
     else:

@@ -14,34 +14,27 @@ Trials train and validate. The test part is evaluated at the end, for the best t
 """
 
 import dataclasses
-import json
 import math
-import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import neuropil
-from neuropil import recipes
 from neuropil.config import Config
-from neuropil.data.formats.memory import InMemory
 from neuropil.errors import DivergedError, InputError, RunError
-from neuropil.files import remove_parts, write_text
-from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
-from neuropil.inspection.report.trials import SearchResult, counted_states, describe, trial_sections
+from neuropil.files import remove_parts
+from neuropil.inspection.report.trials import counted_states, describe
 from neuropil.memory import refused_memory
-from neuropil.metrics import find_metric
 from neuropil.progress import Display, duration, stage
-from neuropil.ranges import Searched, from_dict
+from neuropil.ranges import Searched
 from neuropil.runs.environment import environment
-from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
+from neuropil.runs.search_folder import BEST, FORMAT, TRIALS, Tuning, is_tuning, memory_of, tunable_plan
 from neuropil.runs.search_space import search_space, whole_numbers, words_of
 from neuropil.runs.start import (
     PlannedRun,
@@ -60,8 +53,7 @@ from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.search import FIRST_RUNG, WHOLE, OngoingTrial, Point, Search, Trial, combinations, whole_runs
 
-FORMAT = 1
-STUDY, TRIALS, BEST, CHECKPOINT = "study.json", "trials.jsonl", "best", "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 DEFAULT = "default options"
 
 
@@ -122,18 +114,6 @@ def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool =
     return _Session(found, plan, require_selection(experiment), show_progress, began).run(report=True)
 
 
-def is_tuning(folder: Path) -> bool:
-    return (folder / STUDY).is_file()
-
-
-def tunable_plan(name: str, seed: int, options: Mapping[str, Any]) -> PlannedRun:
-    system = recipes.find(name)
-    if not recipes.recipe(name).tunable:
-        rule = "neuropil tune is for a system that learns by a loss and has a validation part"
-        raise InputError(rule, got=f"{system.name!r}", fix=f"use neuropil {system.verb} {system.name}")
-    return PlannedRun.of("train", name, seed, options)
-
-
 def require_selection(experiment: Experiment) -> Selection:
     selection = experiment.selection if isinstance(experiment, Tunable) else None
     if selection is None:
@@ -152,7 +132,7 @@ def _settings(
 ) -> dict[str, Any]:
     more: dict[str, Any] = {"trials": limit.trials} | ({} if limit.minutes is None else {"minutes": limit.minutes})
     if over:
-        more["over"] = over if _memory(plan.typed) is not None else words_of(over)
+        more["over"] = over if memory_of(plan.typed) is not None else words_of(over)
     facts = experiment.facts()
     return {
         "format": FORMAT,
@@ -172,169 +152,6 @@ def _settings(
         "environment": environment(),
         "created": now(),
     }
-
-
-def _memory(options: Config) -> InMemory | None:
-    return next((each.default for each in options.options() if isinstance(each.default, InMemory)), None)
-
-
-# --- the folder -------------------------------------------------------------------------------------------------------
-
-
-class Tuning:
-    """A folder of trials, opened."""
-
-    def __init__(self, folder: Path, settings: dict[str, Any]):
-        self.folder, self.settings = folder, settings
-
-    @classmethod
-    def load(cls, folder: str | Path) -> "Tuning":
-        path = Path(folder) / STUDY
-        try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-            written = int(settings["format"])
-            for name in ("recipe", "options", "space", "given", "seed", "command"):
-                _ = settings[name]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            got = f"a damaged file ({error})"
-            raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
-        if written != FORMAT:
-            raise RunError(f"{folder} must be a search of format {FORMAT}", got=f"format {written}", fix="tune anew")
-        return cls(Path(folder), settings)
-
-    def __repr__(self) -> str:
-        return f"<Tuning of {self.name} in {self.folder}>"
-
-    def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        if not self.finished:
-            return f"<p>{escape(repr(self))}: {escape(counted_states(self.rows))}</p>"
-        results = self.results
-        header = ["", *(find_metric(name).title for name in metric_names(results))]
-        blocks = [Text(self.settings["outcome"]), Text(margin(results)), Table(header, result_rows(results))]
-        return "\n".join(html_of(block, "") for block in blocks)
-
-    @property
-    def name(self) -> str:
-        return self.settings["recipe"]
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report.html"
-
-    @property
-    def finished(self) -> bool:
-        return "results" in self.settings
-
-    @property
-    def best(self) -> Run:
-        """The run of the best options: it predicts, and `best.settings["command"]` trains it again without a search."""
-        if not (self.folder / BEST / "config.json").exists():
-            fix = f"finish it with `neuropil resume {shlex.quote(str(self.folder))}`"
-            raise RunError(f"{self.folder} has no best run before the search is over", fix=fix)
-        return load(self.folder / BEST)
-
-    @property
-    def results(self) -> list[Result]:
-        """On the test part: of the best options, then of the default ones, where they are others."""
-        return [Result(each["name"], each["metrics"]) for each in self.settings.get("results", [])]
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """The best options, of those that were searched."""
-        return dict(self.found.best.options)
-
-    @property
-    def importance(self) -> dict[str, float]:
-        """Of each option that was searched, by fANOVA; they sum to one."""
-        return self.settings.get("importance", {})
-
-    @property
-    def trials(self) -> Any:
-        """A row for each trial: as a pandas DataFrame, where pandas is installed."""
-        rows = [
-            {"trial": each.number, "state": each.state, "value": each.value, **each.options}
-            | {"seconds": each.seconds, "reason": each.reason}
-            for each in self.rows
-        ]
-        try:
-            import pandas
-        except ImportError:
-            return rows
-        return pandas.DataFrame(rows)
-
-    @property
-    def rows(self) -> list[Trial]:
-        path = self.folder / TRIALS
-        if not path.exists():
-            return []
-        try:
-            return [Trial.from_dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            got = f"a damaged file ({error})"
-            raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
-
-    @property
-    def space(self) -> dict[str, Searched]:
-        return {name: from_dict(each) for name, each in self.settings["space"].items()}
-
-    def trial_folder(self, number: int) -> Path:
-        return self.folder / "trials" / f"{number:03}"
-
-    def write(self, **changes: Any) -> None:
-        self.settings.update(changes)
-        write_text(self.folder / STUDY, json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n")
-
-    def save(self, trial: Trial) -> None:
-        """In the place of the row of that number, if there is one: no trial is counted twice."""
-        rows = {each.number: each for each in self.rows} | {trial.number: trial}
-        lines = (json.dumps(rows[number].to_dict()) + "\n" for number in sorted(rows))
-        write_text(self.folder / TRIALS, "".join(lines))
-
-    def write_report(self) -> None:
-        if not self.finished:
-            fix = f"finish it with `neuropil resume {shlex.quote(str(self.folder))}`"
-            raise RunError(f"{self.folder} has no report before the search is over", fix=fix)
-        settings, found = self.settings, self.found
-        sections = [*result_sections(self.results), *trial_sections(found), repeat_section(settings)]
-        source = f", on {settings['source']}" if settings["source"] else ""
-        summary = f"{found.sentence()}\n\nHyper-parameters of {self.name}{source}, chosen on the validation part."
-        write_report(self.report, Report(f"neuropil · tune {self.name}", summary, sections))
-
-    @property
-    def found(self) -> SearchResult:
-        trials, metric = self.rows, find_metric(self.settings["metric"])
-        best = next(trial for trial in trials if trial.number == self.settings["best"])
-        return SearchResult(trials, best, self.space, metric, self.importance)
-
-    def plan(self, data: Any = None) -> PlannedRun:
-        """What was started; `data` is given again where it was in memory."""
-        recipe = tunable_plan(self.name, self.settings["seed"], {}).recipe
-        typed = type(recipe.options).from_dict(self.settings["options"])
-        given = {each.name: each.default for each in typed.options() if each.name in self.settings["given"]}
-        if (memory := _memory(typed)) is not None:
-            if data is None:
-                fix = f"give it again from Python, as in neuropil.tune({self.name!r}, data=…, out={str(self.folder)!r})"
-                raise RunError(f"{self.folder} needs the {memory} that it was started with", got="none", fix=fix)
-            given["data"] = data
-        plan = tunable_plan(self.name, self.settings["seed"], given)
-        self.require_same(plan)
-        return plan
-
-    def require_same(self, plan: PlannedRun, over: Mapping[str, Any] | None = None) -> None:
-        own = {key: self.settings[key] for key in ("recipe", "seed", "options")}
-        other = {"recipe": plan.name, "seed": plan.seed, "options": whole_paths(plan.typed).to_dict()}
-        if own != json.loads(json.dumps(other)) or (over is not None and list(words_of(over)) != self.settings["over"]):
-            rule, fix = f"{self.folder} belongs to another search", "choose another folder, or repeat that command"
-            raise InputError(rule, got=f"not `{self.settings['command']}`", fix=fix)
-
-    def require_data(self, experiment: Experiment) -> None:
-        if experiment.facts().get("fingerprint", "") != self.settings["fingerprint"]:
-            raise RunError(
-                f"{self.folder} needs the data that it was started with",
-                got="data that has changed since",
-                fix=f"restore the data, or start anew with `{self.settings['command']}`",
-            )
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
