@@ -188,8 +188,7 @@ def learning_speed(by_rate: Mapping[str, Mapping[float, float]], by_epoch: Mappi
     if rates.dataLim.y1 > 0:  # else every training diverged
         style.make_logarithmic(rates, "x")
         style.make_logarithmic(rates)
-    figure.legend(*rates.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    epochs.legend(loc="best", fontsize=7.5)
+    figure.legend(*epochs.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
