@@ -387,7 +387,7 @@ def test_the_value_projection_changes_what_is_mixed_and_no_weight():
     assert torch.equal(attention.values(), y)
     torch.testing.assert_close(attention(query), weights @ y)
     with torch.no_grad():
-        attention.value += torch.randn(17, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+        attention.value.add_(torch.randn(17, generator=torch.Generator().manual_seed(0), dtype=torch.double))
     assert torch.equal(attention.weights(query), weights)
     tokens = torch.cat([((y - y.mean()) / unit)[:, None], attention.waves(x)], 1)
     first = torch.eye(17, dtype=torch.double)[0]

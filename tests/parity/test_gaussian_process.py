@@ -191,7 +191,7 @@ def test_one_operation_gives_smoothing_the_mean_of_a_process_and_attention(
         expected = k @ y / k.sum(1)
         np.testing.assert_allclose(smooth(asked, ours_x, ours_y, Gaussian(length)), expected, rtol=1e-6, atol=1e-8)
     options = {"kernel": "gaussian", "length": length, "height": height, "noise": noise}
-    process = GaussianProcess(GaussianProcessConfig(**options)).fit(ours_x, ours_y)  # type: ignore[arg-type]
+    process = GaussianProcess(GaussianProcessConfig(**options)).fit(ours_x, ours_y)
     theirs = sklearn_process(height * kernels.RBF(length), x, y, alpha=noise)
     np.testing.assert_allclose(attended_mean(process, asked), theirs.predict(query), rtol=1e-6, atol=1e-6)
     covariance = height * rbf_kernel(x, gamma=1 / (2 * length**2))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.examples.files import DataConfig
+from neuropil.data.examples.files import ClassificationDataConfig
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.inspection.report.patch_attention import weights_of
@@ -22,7 +22,9 @@ from neuropil.training.loop import TrainingConfig
 SMALL = PatchAttentionConfig(width=8, key_width=4)
 
 
-def trained(folder: Path, data: DataConfig, epochs: int, **options) -> tuple[ClassificationExperiment, list[Section]]:
+def trained(
+    folder: Path, data: ClassificationDataConfig, epochs: int, **options
+) -> tuple[ClassificationExperiment, list[Section]]:
     experiment = build(
         AttentionOptions(data=data, model=SMALL.override(**options), training=TrainingConfig(epochs=epochs)), seed=0
     )
@@ -56,7 +58,7 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
 
 
 def test_the_report_shows_what_looks_where_and_how_widely(tmp_path: Path):
-    experiment, sections = trained(tmp_path, DataConfig(), epochs=1)
+    experiment, sections = trained(tmp_path, ClassificationDataConfig(), epochs=1)
     titles = [section.title for section in sections]
     assert titles == ["Training", "Errors", "Attention weights", "Attention received", "Parameters", "Data"]
     looking, spread = sections[2:4]
@@ -73,7 +75,9 @@ def test_the_report_shows_what_looks_where_and_how_widely(tmp_path: Path):
 
 
 def test_pictures_of_the_users_own_in_colour_and_of_any_size(tmp_path: Path):
-    experiment, sections = trained(tmp_path, DataConfig(data=colours(tmp_path)), epochs=40, patch=3, layers=1)
+    experiment, sections = trained(
+        tmp_path, ClassificationDataConfig(data=colours(tmp_path)), epochs=40, patch=3, layers=1
+    )
     assert experiment.model_config.to_dict()["shape"] == [3, 7, 10]
     assert sum(isinstance(block, Picture) for section in sections[2:4] for block in section.blocks) == 3
     assert experiment.own_result().metrics["accuracy"] > 0.9
@@ -93,7 +97,7 @@ def test_a_table_is_refused_with_a_way_out(tmp_path: Path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b,label\n" + "\n".join(f"{i},{i * i},{'xy'[i % 2]}" for i in range(40)))
     with pytest.raises(InputError) as error:
-        build(AttentionOptions(data=DataConfig(data=path, target="label")), seed=0)
+        build(AttentionOptions(data=ClassificationDataConfig(data=path, target="label")), seed=0)
     assert str(error.value) == (
         "attention over patches learns from pictures with class labels, but got 40 rows of 2 features in 2 classes "
         "(rows.csv): train the mlp on it."

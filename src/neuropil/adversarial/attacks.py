@@ -120,7 +120,7 @@ APGD_TARGETED = Stage(targeted_auto_pgd, TargetedAutoPGDConfig())
 BOUNDARY = Stage(minimal_attack, MinimalConfig())
 SQUARE = Stage(square_attack, SquareConfig())
 
-ATTACKS: dict[AttackName, NamedAttack] = {
+ATTACKS: dict[str, NamedAttack] = {
     "fgsm": NamedAttack(
         "fast gradient sign method: one gradient step",
         (Stage(gradient_attack, GradientAttackConfig(steps=1, start="clean")),),
@@ -165,7 +165,7 @@ def attack(
     y: Labels,
     threat: ThreatModel,
     *,
-    name: AttackName = "pgd",
+    name: str = "pgd",
     batch_size: int = BATCH,
     generator: torch.Generator | None = None,
     progress: Callable[[float], object] | None = None,
@@ -219,7 +219,7 @@ def minimal_perturbation(
     *,
     target: int | None = None,
     scale: Tensor | None = None,
-    name: AttackName = "minimal",
+    name: str = "minimal",
     **options: Any,
 ) -> AdversarialExamples:
     """The smallest perturbations that change the class, however large, by `minimal`, `deepfool` or `bisection`;

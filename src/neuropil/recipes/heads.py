@@ -48,7 +48,7 @@ from neuropil.parts.parameters import count_parameters
 from neuropil.progress import Display
 from neuropil.protocols import Batch, Batches, Learner
 from neuropil.randomness import initialised, mix, seeded
-from neuropil.recipes.vit import ViTOptions, cut_into_patches
+from neuropil.recipes.vit import cut_into_patches
 from neuropil.tasks import study
 from neuropil.tasks.classification.experiment import require_pictures
 from neuropil.tasks.classification.scores import baselines
@@ -134,7 +134,7 @@ def build(options: HeadsOptions, seed: int) -> Study:
     splits = study.prepare_classes(options.data, seed)
     require_pictures("a Vision Transformer", splits)
     vit = ViTConfig(width=options.width, layers=options.layers, heads=1, patch=options.patch, shape=())
-    splits, patch = cut_into_patches(splits, ViTOptions(data=options.data, model=vit))
+    splits, patch = cut_into_patches(splits, options.data, options.patch)
     vit = replace(vit, patch=patch, shape=splits.train.schema.shape, classes=splits.train.schema.num_outputs)
 
     def compute(folder: Path, display: Display) -> Findings:

@@ -32,7 +32,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import regularization_curves
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Thumbnail, percent
-from neuropil.parts.objectives import Classification, Regression
+from neuropil.parts.objectives import Classification, MultiLabel, Regression
 from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
@@ -144,7 +144,7 @@ class BothParts:
 class MeasuredOnBoth:
     """A learner whose metrics come twice: those of the validation part, and as `train_…` of the training part."""
 
-    def __init__(self, learner: Classification | Regression):
+    def __init__(self, learner: Classification | MultiLabel | Regression):
         self.learner, self.model = learner, learner.model
 
     def phases(self) -> Sequence[Phase]:

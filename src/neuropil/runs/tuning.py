@@ -274,7 +274,7 @@ class _Session:
             return chosen
         note = f"Trained for {seconds:.3g} seconds, as each trial of its search."
         training = dataclasses.replace(training_of(chosen), seconds=seconds, fitted=note)
-        return dataclasses.replace(chosen, training=training)  # type: ignore[type-var]  # every Config is a dataclass
+        return dataclasses.replace(chosen, training=training)  # type: ignore[type-var, arg-type]  # every Config is a dataclass
 
     def _say(self, trial: Trial) -> None:
         metric, trials, best = self.selection.metric, self.tuning.rows, self._best()

@@ -85,8 +85,8 @@ def test_scores_by_heads_are_means_with_their_range_and_a_bound():
     shares = HeadScores("shares", "accuracy", {"a": {2: [0.5]}, "b": {2: [0.25]}})
     left, right = scores_by_heads([errors, shares], "heads", logarithmic=True).axes
     mean, bound = left.get_lines()
-    np.testing.assert_allclose(mean.get_xydata(), [(1, 0.8), (4, 0.2)])
-    np.testing.assert_allclose(bound.get_xydata(), [(1, 0.6), (4, 0.0)])
+    np.testing.assert_allclose(np.asarray(mean.get_xydata()), [(1, 0.8), (4, 0.2)])
+    np.testing.assert_allclose(np.asarray(bound.get_xydata()), [(1, 0.6), (4, 0.0)])
     np.testing.assert_allclose(left.collections[0].get_datalim(left.transData).intervaly, (0.1, 0.9))
     assert left.get_ylim()[0] == 0
     assert [text.get_text() for text in left.get_xticklabels()] == ["1", "4"]
@@ -97,7 +97,7 @@ def test_shares_of_heads_stand_in_one_matrix_for_each_network_on_one_scale():
     figure = head_shares({"one head": np.full((1, 3), 0.25), "2 heads": np.array([[0.9, 0, 0], [0, 0.8, 0.1]])})
     few, many, _ = figure.axes
     assert [axes.get_title(loc="left") for axes in (few, many)] == ["one head", "2 heads"]
-    np.testing.assert_allclose(many.images[0].get_array(), [[0.9, 0, 0], [0, 0.8, 0.1]])
+    np.testing.assert_allclose(np.asarray(many.images[0].get_array()), [[0.9, 0, 0], [0, 0.8, 0.1]])
     assert few.images[0].get_clim() == many.images[0].get_clim() == (0, 1)
 
 

@@ -9,6 +9,7 @@ from data.written_files import write_text
 from neuropil.data.examples.dataset import Column, Schema
 from neuropil.parts.standardize import Standardize
 from neuropil.tasks.classification.predictor import ExamplePredictor
+from neuropil.tasks.predictor import Predictions
 
 
 class SumOfFeatures(nn.Module):
@@ -37,7 +38,9 @@ def test_values_are_predicted_in_the_units_of_the_targets():
     """Offsets are subtracted from what goes in and added to what comes out."""
     predictor = ExamplePredictor(SumOfFeatures(), SCHEMA)
     rows = np.array([[1.6e9 + 1, 1], [1.6e9 + 5, 2], [np.nan, np.nan]])
-    assert predictor.predict(rows).values.tolist() == [2e9 + 2, 2e9 + 7, 2e9 + 10]
+    predictions = predictor.predict(rows)
+    assert isinstance(predictions, Predictions)
+    assert predictions.values.tolist() == [2e9 + 2, 2e9 + 7, 2e9 + 10]
 
 
 def test_a_file_is_scored_in_the_units_of_the_targets(tmp_path: Path):

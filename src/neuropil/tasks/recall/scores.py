@@ -28,9 +28,8 @@ def settled_at(
 ) -> list[str]:
     """In words, of each state: the stored pattern that it is, or the one that it is most like."""
     overlaps = states.double() @ patterns.double().mT / patterns.shape[1]
-    nearest = overlaps.abs().argmax(1)
-    found = overlaps.gather(1, nearest[:, None]).flatten().tolist()
-    return [_in_words(overlap, names[index]) for overlap, index in zip(found, nearest.tolist(), strict=True)]
+    nearest = overlaps.abs().argmax(1).tolist()
+    return [_in_words(float(row[index]), names[index]) for row, index in zip(overlaps, nearest, strict=True)]
 
 
 def _in_words(overlap: float, name: str) -> str:
