@@ -48,7 +48,16 @@ SMALL: dict[str, dict[str, Any]] = {
     "tracker": {"films": 40, "width": 4, "features": 8, "hidden_size": 8, "epochs": 1},
     "attention": {"width": 8, "key_width": 8, "epochs": 1},
     "positions": {"width": 8, "layers": 1, "updates": 5, "test": 0.8},
-    "heads": {"heads": (1, 2), "pruned": 2, "width": 8, "updates": 5, "picture_updates": 5, "repeats": 1, "test": 0.8},
+    "heads": {
+        "heads": (1, 2),
+        "picture_heads": (1, 2),
+        "pruned": 2,
+        "width": 8,
+        "updates": 5,
+        "picture_updates": 5,
+        "repeats": 1,
+        "test": 0.8,
+    },
     "gaussian_process": {"updates": 2, "waves": 4},
     "seq2seq": {"hidden_size": 8, "embedding_size": 4, **DATES},
     "transformer": {

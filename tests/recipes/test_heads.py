@@ -33,7 +33,8 @@ from neuropil.recipes.heads import (
 )
 from neuropil.tasks.study import Study
 
-SMALL: dict[str, Any] = {"heads": (1, 2), "width": 8, "asked": 2, "slots": 4, "pruned": 2, "layers": 1}
+SIZES: dict[str, Any] = {"width": 8, "asked": 2, "slots": 4, "pruned": 2, "layers": 1}
+SMALL: dict[str, Any] = SIZES | {"heads": (1, 2, 4), "picture_heads": (1, 2)}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 @given(heads=st.integers(1, 6), asked=st.integers(1, 5), more=st.integers(0, 5), seed=st.integers(0, 1000))
 def test_no_weights_gather_more_than_the_bound_says(heads: int, asked: int, more: int, seed: int):
     """The best prediction of the contents asked for from H weighted means, by NumPy's pseudo-inverse."""
-    options = HeadsOptions(heads=(1,), pruned=1, width=4 * asked, asked=asked, slots=max(2, asked + more))
+    options = HeadsOptions(
+        heads=(1,), picture_heads=(1,), pruned=1, width=4 * asked, asked=asked, slots=max(2, asked + more)
+    )
     weights = np.random.default_rng(seed).dirichlet(np.ones(options.slots), size=heads)
     wanted = np.eye(options.slots)[:asked]
     # Contents are independent with variance 1: what is left of them is their distance from the span of the weights.
@@ -71,7 +74,7 @@ def test_the_bound_is_reached_by_heads_that_look_at_one_slot_each_and_counts_nar
 
 def test_as_many_heads_as_things_gather_them_exactly():
     """By weights that are set by hand: head i looks for the i-th tag, and passes on what stands there."""
-    options = HeadsOptions(asked=4, slots=8, width=32, heads=(4,), pruned=4)
+    options = HeadsOptions(asked=4, slots=8, width=32, heads=(4,), picture_heads=(4,), pruned=4)
     model, batch = Gather(options, 4), next(Queries(options, 1, 0).epoch(0))
     with torch.no_grad():
         for parameter in model.parameters():
@@ -105,7 +108,7 @@ def test_it_is_torchs_attention_with_as_many_parameters_for_any_number_of_heads(
 
 
 def test_queries_ask_for_different_slots_and_want_their_contents():
-    options = HeadsOptions(slots=5, asked=4, width=8, heads=(1,), pruned=1)
+    options = HeadsOptions(slots=5, asked=4, width=8, heads=(1,), picture_heads=(1,), pruned=1)
     first, again = (list(Queries(options, 3, 7).epoch(0)) for _ in range(2))
     for batch, same in zip(first, again, strict=True):
         assert all(torch.equal(batch[name], same[name]) for name in batch)
@@ -181,8 +184,9 @@ def test_every_section_has_its_picture_and_its_numbers(study: Study):
     ]
     assert all(sum(isinstance(block, Picture) for block in section.blocks) == 1 for section in sections)
     compared, pruned = (next(each for each in sections[place].blocks if isinstance(each, Table)) for place in (0, 2))
-    assert [row[0] for row in compared.rows] == [1, 2]
-    assert len({row[-2:] for row in map(tuple, compared.rows)}) == 1  # parameters
+    assert [row[0] for row in compared.rows] == [1, 2, 4]
+    assert compared.rows[2][-2:] == ["", ""]
+    assert " to " not in compared.caption.rpartition(":")[2]  # parameters, as many for any number of heads
     assert [row[0] for row in pruned.rows] == [2, 1, 0]
 
 
@@ -205,7 +209,15 @@ def test_numbers_that_do_not_fit_are_refused(options: dict[str, Any], message: s
 
 @pytest.mark.slow
 def test_four_heads_gather_what_one_averages(tmp_path: Path):
-    run = neuropil.train("heads", heads=(1, 4), pruned=4, picture_updates=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train(
+        "heads",
+        heads=(1, 4),
+        picture_heads=(4,),
+        pruned=4,
+        picture_updates=1,
+        out=tmp_path / "run",
+        show_progress=False,
+    )
     errors = {r.name: r.metrics["squared_error"] for r in run.results if "squared_error" in r.metrics}
     assert errors["gathering, one head"] == pytest.approx(0.75, abs=0.03)
     assert errors["gathering, 4 heads"] < 0.2

@@ -19,7 +19,7 @@ Then heads are removed for good, the least important first, until none is left.
 
 import copy
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
-from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import Splits
@@ -42,6 +41,7 @@ from neuropil.inspection.pictures.attention import HeadScores, head_shares, scor
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.page import Section, Table, percent
 from neuropil.models.vit import ViT, ViTConfig
+from neuropil.parts.blocks import initialise
 from neuropil.parts.multi_head import MultiHeadAttention, heads_of
 from neuropil.parts.objectives import Classification, Objective
 from neuropil.parts.parameters import count_parameters
@@ -68,7 +68,8 @@ POINT = 0.01
 
 class HeadsOptions(Config):
     data: DataConfig = DataConfig()
-    heads: tuple[int, ...] = option((1, 2, 4, 8, 16, 32), "numbers of heads to compare; each divides the width", low=1)
+    heads: tuple[int, ...] = option((1, 2, 4, 8, 16, 32), "numbers of heads that gather; each divides the width", low=1)
+    picture_heads: tuple[int, ...] = option((1, 2, 4, 8), "numbers of heads in each layer that sees pictures", low=1)
     width: int = option(32, "embedding width (d_model) of every network", low=1)
     asked: int = option(4, "slots that a query asks for at once; they divide the width", low=1)
     slots: int = option(16, "slots to choose from", low=2)
@@ -76,14 +77,16 @@ class HeadsOptions(Config):
     patch: int | None = option(None, "patch size in pixels; none: the smallest that leaves at most 8 a side", low=1)
     updates: int = option(800, "updates of each network that gathers", low=1)
     picture_updates: int = option(300, "updates of each network that sees pictures, and at least ten epochs", low=1)
-    learning_rate: float = option(5e-3, "peak learning rate of every network", low=0)
+    learning_rate: float = option(5e-3, "peak learning rate of each network that gathers", low=0)
+    picture_learning_rate: float = option(3e-3, "peak learning rate of each network that sees pictures", low=0)
     repeats: int = option(3, "networks for each number of heads", low=1)
     pruned: int = option(8, "heads of each layer in the networks that are pruned; one of the numbers compared", low=1)
 
     def validate(self) -> None:
-        if len(set(self.heads)) < len(self.heads):
-            raise InputError("the numbers of heads must differ", got=", ".join(map(str, self.heads)))
-        for heads in self.heads:
+        for compared in (self.heads, self.picture_heads):
+            if len(set(compared)) < len(compared):
+                raise InputError("the numbers of heads must differ", got=", ".join(map(str, compared)))
+        for heads in (*self.heads, *self.picture_heads):
             if self.width % heads:
                 raise InputError("the heads must divide the width", got=f"{heads} heads for a width of {self.width}")
         if self.width % self.asked:
@@ -92,9 +95,15 @@ class HeadsOptions(Config):
         if self.asked > self.slots:
             rule = "a query asks for different slots"
             raise InputError(rule, got=f"{self.asked} of {self.slots}", fix="give more --slots")
-        if self.pruned not in self.heads:
-            numbers = ", ".join(map(str, self.heads))
-            raise InputError("--pruned must be one of the numbers of heads compared", got=f"{self.pruned} of {numbers}")
+        for compared in (self.heads, self.picture_heads):
+            if self.pruned not in compared:
+                got = f"{self.pruned} of {', '.join(map(str, compared))}"
+                raise InputError("--pruned must be one of the numbers of heads compared", got=got)
+
+    @property
+    def compared(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of heads by task."""
+        return {GATHERING: self.heads, PICTURES: self.picture_heads}
 
     @property
     def numbers(self) -> int:
@@ -133,23 +142,27 @@ def build(options: HeadsOptions, seed: int) -> Study:
             GATHERING: partial(_gather, options, folder),
             PICTURES: partial(_see, options, vit, splits, folder),
         }
-        trials: dict[str, dict[int, list[HeadTrial]]] = {task: {heads: [] for heads in options.heads} for task in runs}
-        total = len(runs) * len(options.heads) * options.repeats
-        for done, (task, heads, repeat) in enumerate(_each(runs, options), 1):
+        trials: dict[str, dict[int, list[HeadTrial]]] = {
+            task: {heads: [] for heads in compared} for task, compared in options.compared.items()
+        }
+        planned = _each(options)
+        for done, (task, heads, repeat) in enumerate(planned, 1):
             trial = runs[task](f"{task} {heads} heads {repeat}", heads, mix(seed, task, repeat))
             trials[task][heads].append(trial)
-            display.update(done / total, f"{task}, {_heads(heads)}: {_shown(task, trial.test)}")
+            display.update(done / len(planned), f"{task}, {_heads(heads)}: {_shown(task, trial.test)}")
         sections = [_comparison_section(options, trials), _shares_section(options, trials[GATHERING], seed)]
         return Findings(_results(options, trials, splits), [*sections, _pruning_section(options, trials)])
 
     return Study("heads", compute, {"source": splits.train.source})
 
 
-def _each(tasks: Mapping[str, object], options: HeadsOptions) -> Iterator[tuple[str, int, int]]:
-    for repeat in range(options.repeats):
-        for task in tasks:
-            for heads in options.heads:
-                yield task, heads, repeat
+def _each(options: HeadsOptions) -> list[tuple[str, int, int]]:
+    return [
+        (task, heads, repeat)
+        for repeat in range(options.repeats)
+        for task, compared in options.compared.items()
+        for heads in compared
+    ]
 
 
 # --- gathering --------------------------------------------------------------------------------------------------------
@@ -212,7 +225,7 @@ class Queries:
 
 def _gather(options: HeadsOptions, folder: Path, name: str, heads: int, seed: int) -> HeadTrial:
     learner = Gathering(initialised(lambda: Gather(options, heads), seed))
-    training = _training(options, epochs=1, weight_decay=0.0)
+    training = _training(options.learning_rate, epochs=1, weight_decay=0.0)
     study.train_trial(folder, name, learner, Queries(options, options.updates, seed), None, training, seed=seed)
     validation, test = (Queries(options, EVALUATED, seed, part) for part in ("validation", "test"))
     score = partial(_loss, batches=test)
@@ -230,10 +243,10 @@ def _loss(learner: Learner, batches: Batches) -> float:
 def _see(
     options: HeadsOptions, config: ViTConfig, splits: Splits, folder: Path, name: str, heads: int, seed: int
 ) -> HeadTrial:
-    model = initialised(lambda: ViT(config.override(heads=heads)), seed)
+    model = initialised(lambda: _new_vit(config.override(heads=heads)), seed)
     model.standardize.fit(splits.train.inputs)
-    learner, training = Classification(model), _training(options, updates=options.picture_updates)
-    batches = study.shuffled(splits.train, training.batch_size, seed, Augment(shift=0.5, rotate=10, zoom=0.1))
+    learner, training = Classification(model), _training(options.picture_learning_rate, updates=options.picture_updates)
+    batches = study.shuffled(splits.train, training.batch_size, seed)
     study.train_trial(folder, name, learner, batches, None, training, seed=seed)
     few = list(ExampleBatches(splits.validation, PRUNING_BATCH, seed=0, shuffle=False).epoch(0))
     score = lambda learner: study.score(learner, splits.test)["accuracy"]  # noqa: E731
@@ -241,10 +254,15 @@ def _see(
     return HeadTrial(learner, study.score(learner, splits.validation)["accuracy"], score(learner), pruned)
 
 
-def _training(options: HeadsOptions, **others: Any) -> TrainingConfig:
-    return TrainingConfig(
-        learning_rate=options.learning_rate, warmup=0.1, clip=1.0, keep="last", device="cpu", **others
-    )
+def _new_vit(config: ViTConfig) -> ViT:
+    """Weights with a standard deviation of 0.02, as published for widths of 768, learn slowly in narrow networks."""
+    model = ViT(config)
+    initialise(model, std=config.width**-0.5)
+    return model
+
+
+def _training(learning_rate: float, **others: Any) -> TrainingConfig:
+    return TrainingConfig(learning_rate=learning_rate, warmup=0.1, clip=1.0, keep="last", device="cpu", **others)
 
 
 # --- pruning ----------------------------------------------------------------------------------------------------------
@@ -303,8 +321,8 @@ def _mean(trials: Sequence[HeadTrial]) -> float:
 def _results(options: HeadsOptions, trials: Mapping[str, Trials], splits: Splits) -> list[Result]:
     results: list[Result] = []
     for task, metric in ((GATHERING, "squared_error"), (PICTURES, "accuracy")):
-        best, few = _best(task, trials[task]), min(options.heads)
-        for heads in dict.fromkeys((best, few, *options.heads)):
+        best, few = _best(task, trials[task]), min(trials[task])
+        for heads in dict.fromkeys((best, few, *trials[task])):
             results.append(Result(f"{task}, {_heads(heads)}", {metric: _mean(trials[task][heads])}))
         if task == GATHERING:
             results.insert(1, Result("gathering, always the mean", {metric: 1.0}))
@@ -319,7 +337,8 @@ def _results(options: HeadsOptions, trials: Mapping[str, Trials], splits: Splits
 
 def _comparison_section(options: HeadsOptions, trials: Mapping[str, Trials]) -> Section:
     gathering, pictures = trials[GATHERING], trials[PICTURES]
-    few, best, seen = min(options.heads), _best(GATHERING, gathering), _best(PICTURES, pictures)
+    few, best = min(gathering), _best(GATHERING, gathering)
+    fewest, seen = min(pictures), _best(PICTURES, pictures)
     words = (
         f"On the left a query asks for {options.asked} of {options.slots} slots with {options.numbers} numbers each. A "
         "head returns one weighted mean of the slots, so that the error cannot be smaller than the dotted line, 1 − "
@@ -327,9 +346,9 @@ def _comparison_section(options: HeadsOptions, trials: Mapping[str, Trials]) -> 
         f"{options.width // few}, where {options.least_error(few, options.width // few):.3f} is the least possible, "
         f"and {_mean(gathering[best]):.3f} with {_heads(best)} of width {options.width // best}, the best on "
         f"validation data. {_narrow(options, gathering)}\n\nOn the right a Vision Transformer of {options.layers} "
-        f"layers classifies pictures: {percent(_mean(pictures[few]))} with {_heads(few)} a layer, "
+        f"layers classifies pictures: {percent(_mean(pictures[fewest]))} with {_heads(fewest)} a layer, "
         f"{percent(_mean(pictures[seen]))} with {_heads(seen)}, the best on validation data. "
-        f"{_difference(pictures[seen], pictures[few])}"
+        f"{_difference(pictures[seen], pictures[fewest])}"
     )
     panels = [
         HeadScores(
@@ -349,17 +368,20 @@ def _comparison_section(options: HeadsOptions, trials: Mapping[str, Trials]) -> 
             heads,
             options.width // heads,
             f"{options.least_error(heads, options.width // heads):.3f}",
-            *_spread(gathering[heads], "{:.3f}", 1),
-            *_spread(pictures[heads], "{:.1f} %", 100),
-            *(f"{count_parameters(each[heads][0].learner.model):,}" for each in (gathering, pictures)),
+            *_spread(gathering.get(heads, ()), "{:.3f}", 1),
+            *_spread(pictures.get(heads, ()), "{:.1f} %", 100),
         ]
-        for heads in options.heads
+        for heads in sorted({*gathering, *pictures})
     ]
-    header = ["heads", "width of each", "least possible error", "error", "of", "accuracy", "of"]
+    sizes = {
+        task: {count_parameters(t.learner.model) for each in of.values() for t in each} for task, of in trials.items()
+    }
+    parameters = ", ".join(f"{task} {_range(numbers)}" for task, numbers in sizes.items())
     table = Table(
-        [*header, "parameters, gathering", "pictures"],
+        ["heads", "width of each", "least possible error", "error of gathering", "of", "accuracy on pictures", "of"],
         rows,
-        f"Means of {options.repeats} networks on the test part, and their lowest and highest.",
+        f"Means of {options.repeats} networks on the test part, and their lowest and highest. Parameters whatever the "
+        f"number of heads: {parameters}.",
     )
     figure, alt = (
         scores_by_heads(panels, "heads", logarithmic=True),
@@ -470,7 +492,14 @@ def _width(trials: Sequence[HeadTrial]) -> float:
     return max(scores) - min(scores)
 
 
+def _range(numbers: Collection[int]) -> str:
+    """One number, where all are the same."""
+    return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
+
+
 def _spread(trials: Sequence[HeadTrial], form: str, factor: float) -> list[str]:
+    if not trials:
+        return ["", ""]
     scores = [factor * trial.test for trial in trials]
     return [form.format(statistics.mean(scores)), f"{form.format(min(scores))} to {form.format(max(scores))}"]
 
