@@ -29,7 +29,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "losses": {"hidden_sizes": (8,), "epochs": 1},
     "optimizers": {"steps": 10},
     "overfitting": {"hidden_sizes": (16,), "updates": 10, "examples": 40},
-    "vanishing_gradients": {"depth": 3, "width": 8, "epochs": 1, "steps": 5, "rates": (0.1,)},
+    "vanishing_gradients": {"depth": 3, "width": 8, "epochs": 1, "steps": 5},
+    "batch_norm": {"width": 8, "epochs": 1, "rates": (0.1,)},
     "learning_rules": {"hidden_sizes": (8,), "epochs": 1, "tuning_epochs": 1, "batch_size": 500, "pairs": 4},
     "universal_approximation": {"hidden_size": 8, "epochs": 2, "degree": 1},
     "mlp": {"hidden_sizes": (8,), "epochs": 2},
@@ -120,6 +121,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1, **FEW_SCORED},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
+    "batch_norm": {"epochs": 3, "rates": (0.03, 0.3)},
     "learning_rules": {"epochs": 2, "tuning_epochs": 1, "batch_size": 128},
     "recurrence": {"updates": 40},
     "recall_distance": {"distances": (4, 8), "parameters": 1_000, "updates": 10},

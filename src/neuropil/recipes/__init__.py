@@ -42,6 +42,7 @@ SYSTEMS = (
     System("optimizers", LEARNING, "SGD, momentum, RMSProp, Adam and AdamW on one loss surface"),
     System("overfitting", LEARNING, "an overfitted network, and each regularisation against it"),
     System("vanishing_gradients", LEARNING, "gradient norms by depth, and what keeps them from vanishing"),
+    System("batch_norm", LEARNING, "batch normalisation: unequal scales, learning rates, covariate shift"),
     System(
         "learning_rules", LEARNING, "ten learning rules side by side: accuracy, alignment with the gradient, locality"
     ),

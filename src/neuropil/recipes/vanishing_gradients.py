@@ -11,18 +11,13 @@ its units are saturated. With logistic units, large weights do both: where biase
 and a layer amplifies the gradient as soon as its weights are above 4; where biases are large too, units are saturated
 and the gradient vanishes.
 
-Each network is drawn, diagnosed, and trained for a short while in the same way, to show that it matters. Last, why
-batch normalisation helps: inputs of unequal scales, learning at several learning rates, and the covariate shift inside
-a network, measured while it learns.
+Each network is drawn, diagnosed, and trained for a short while in the same way, to show that it matters.
 """
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -35,8 +30,6 @@ from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import Splits
-from neuropil.errors import InputError
-from neuropil.inspection.covariate_shift import InputRecord, record_inputs
 from neuropil.inspection.gradients import (
     STEEP,
     GradientProfile,
@@ -47,21 +40,20 @@ from neuropil.inspection.gradients import (
 )
 from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
 from neuropil.inspection.pictures.signal import large_weights, signal_flow
-from neuropil.inspection.pictures.training import covariate_shift, learning_curves, learning_speed
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table, percent
 from neuropil.inspection.signal import SignalProfile, diagnose_signal, profile_signal
-from neuropil.models.mlp import MLP, MLPConfig, gradients_by_hand
+from neuropil.models.mlp import MLP, gradients_by_hand
 from neuropil.parts.objectives import Classification
 from neuropil.progress import Display
 from neuropil.protocols import Batch
-from neuropil.randomness import initialised, seeded
+from neuropil.randomness import seeded
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.interruption import Interrupted
 
 STEEPEST_LOGISTIC = 0.25
 PROFILE_BATCH = 256
@@ -73,12 +65,6 @@ OPEN = 5.0
 LARGE, CLIPPED = "ReLU, large weights", "the same, clipped"
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 """On the weights of logistic units."""
-SCALES = 10.0
-"""The largest factor on a feature, and the inverse of the least."""
-PLAIN, HIDDEN_NORM, ALL_NORM = "no batch norm", "batch norm of hidden layers", "batch norm of the inputs too"
-"""What is normalised in each network."""
-SHIFT_DEPTH, SHIFT_RATE = 4, 0.1
-"""Hidden layers and learning rate of the network whose covariate shift is measured."""
 HIGH = 4.0
 """A high bias, in units of the factor on the weights: beyond what the weights can take back."""
 
@@ -94,13 +80,6 @@ class VanishingGradientsOptions(Config):
     epochs: int = option(10, "epochs of each network", low=1)
     learning_rate: float = option(0.02, "learning rate of SGD with momentum, the same for all", low=0)
     steps: int = option(60, "steps in time", low=2)
-    rates: tuple[float, ...] = option(
-        (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), "learning rates of SGD at which batch normalisation is compared", low=0
-    )
-
-    def validate(self) -> None:
-        if not self.rates:
-            raise InputError("batch normalisation is compared at one learning rate or more", got="none")
 
 
 @dataclass(frozen=True)
@@ -158,10 +137,6 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
         sections = [_depth_section(options, trials), _diagnosis_section(trials)]
         sections += [_training_section(options, trials), _time_section(options, splits.train, seed)]
         sections += [_signal_section(options, trials), _large_weights_section(options, splits.train, seed)]
-        sections += [
-            _scales_section(options, splits, seed, folder, display),
-            _shift_section(options, splits, seed, folder),
-        ]
         sections.append(_by_hand_section(options, splits.train, seed))
         return Findings([*results, baselines(splits)[0]], sections)
 
@@ -438,119 +413,6 @@ def open_lstm(inputs: int, seed: int) -> nn.LSTM:
     with torch.no_grad():  # PyTorch's order of gates: input, forget, cell, output
         lstm.get_parameter("bias_hh_l0")[RECURRENT_UNITS : 2 * RECURRENT_UNITS] = OPEN
     return lstm
-
-
-# --- why batch norm --------------------------------------------------------------------------------------------------
-
-
-def unequal_scales(splits: Splits, seed: int) -> tuple[Splits, tuple[float, float]]:
-    """Every feature divided by the largest of all, then times a factor of its own from 1/10 to 10, on a logarithmic
-    scale; with the least and the largest factor."""
-    features = splits.train.inputs[0].numel()
-    factors = torch.exp(math.log(SCALES) * (2 * torch.rand(features, generator=seeded(seed, "scales")) - 1))
-    largest = splits.train.inputs.abs().max().item() or 1.0
-    schema = dataclasses.replace(splits.train.schema, kind="table", shape=(features,), columns=())
-
-    def scaled(part: Examples) -> Examples:
-        return dataclasses.replace(part, inputs=part.inputs.flatten(1).float() / largest * factors, schema=schema)
-
-    parts = dataclasses.replace(splits, **{name: scaled(part) for name, part in splits.parts.items()})
-    return parts, (factors.min().item(), factors.max().item())
-
-
-def normalised_network(kind: str, train: Examples, options: VanishingGradientsOptions, seed: int) -> nn.Module:
-    """A shallow network of ReLUs for inputs as they are, without standardisation."""
-    config = MLPConfig(
-        hidden_sizes=(options.width,) * 2,
-        dropout=0.0,
-        batch_norm=kind != PLAIN,
-        shape=train.schema.shape,
-        outputs=train.schema.num_outputs,
-    )
-    network = initialised(lambda: MLP(config), seed)
-    return nn.Sequential(nn.BatchNorm1d(train.schema.shape[0]), network) if kind == ALL_NORM else network
-
-
-def _scales_section(
-    options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path, display: Display
-) -> Section:
-    scaled, (least, most) = unequal_scales(splits, seed)
-    trials = {
-        f"{kind}, η = {rate:g}": (kind, rate) for kind in (PLAIN, HIDDEN_NORM, ALL_NORM) for rate in options.rates
-    }
-
-    def run(name: str, trial: tuple[str, float]) -> list[float]:
-        """Validation loss after each epoch; none where it diverged."""
-        kind, rate = trial
-        learner = Classification(normalised_network(kind, scaled.train, options, seed))
-        config = study.constant_rate("sgd", rate, epochs=options.epochs)
-        batches = study.shuffled(scaled.train, config.batch_size, seed)
-        train = partial(
-            study.train_trial, folder, name, learner, batches, study.in_order(scaled.validation), config, seed=seed
-        )
-        history, _ = study.until_divergence(train)
-        return [row["loss"] for row in history if row["kind"] == "validation"]
-
-    display.begin(0.0)
-    losses = study.compare(trials, run, display, lambda found: f"loss {found[-1]:.3g}" if found else "diverged")
-    last = {
-        kind: {rate: (losses[name] or [math.inf])[-1] for name, (own, rate) in trials.items() if own == kind}
-        for kind in (PLAIN, HIDDEN_NORM, ALL_NORM)
-    }
-    best = {kind: min(by_rate, key=lambda rate: by_rate[rate]) for kind, by_rate in last.items()}
-    found = "; ".join(f"{kind}, {last[kind][rate]:.3g} at η = {rate:g}" for kind, rate in best.items())
-    good = 2 * min(min(by_rate.values()) for by_rate in last.values())
-    usable = ", ".join(
-        f"{sum(loss <= good for loss in by_rate.values())} of {len(by_rate)} learning rates with {kind}"
-        for kind, by_rate in last.items()
-    )
-    words = (
-        f"The same examples, each feature times a factor of its own from {least:.2g} to {most:.2g}, and a network of "
-        "two hidden layers that does not standardise its inputs. One learning rate has to do for large and small "
-        f"features alike; batch normalisation rescales them. Validation loss after {options.epochs} epochs of SGD, at "
-        f"the best learning rate of each: {found}. Within twice the lowest of all it ends at {usable}."
-    )
-    rows = [
-        [kind, *(f"{loss:.3g}" if math.isfinite(loss) else "–" for loss in by.values())] for kind, by in last.items()
-    ]
-    table = Table(["validation loss at", *(f"{rate:g}" for rate in options.rates)], rows, "A dash: it diverged.")
-    speed = {f"{kind}, η = {rate:g}": losses[f"{kind}, η = {rate:g}"] for kind, rate in best.items()}
-    alt = "validation loss against the learning rate, and against the epoch, with and without batch norm"
-    return Section.illustrated("Why batch norm: unequal scales", words, learning_speed(last, speed), alt, table)
-
-
-def _shift_section(options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path) -> Section:
-    rate, records = SHIFT_RATE, dict[str, InputRecord]()
-    config = study.constant_rate("sgd", rate, epochs=options.epochs)
-    for name, batch_norm in (("no batch norm", False), ("batch norm", True)):
-        sizes = (options.width,) * SHIFT_DEPTH
-        model = study.new_mlp(splits.train, seed, hidden_sizes=sizes, dropout=0.0, batch_norm=batch_norm)
-        batches, learner = study.shuffled(splits.train, config.batch_size, seed), Classification(model)
-        # In a folder that is not kept: of a training that was done before, no input could be recorded.
-        with TemporaryDirectory(prefix="neuropil-") as passing, record_inputs(model.hidden[-1]) as record:
-            train = partial(study.train_trial, Path(passing), name, learner, batches, None, config, seed=seed)
-            try:
-                study.until_divergence(train)
-            except Interrupted as stop:
-                raise Interrupted(folder) from stop
-        records[name] = record
-    chance = math.sqrt(2 / config.batch_size)
-    largest = {name: max(record.shifts) for name, record in records.items()}
-    grown = {name: record.spreads[-1] / record.spreads[0] for name, record in records.items()}
-    both = "; ".join(
-        f"with {name} their means move by up to {largest[name]:.2g} times their first spread, and the spread ends at "
-        f"{grown[name]:.2g} times the first"
-        for name in records
-    )
-    words = (
-        f"The inputs of the last of {SHIFT_DEPTH} hidden layers at every update of SGD at {rate:g}, while the layers "
-        f"below it learn: {both}. A batch of {config.batch_size} examples alone moves means by about {chance:.2g}. "
-        "This is the internal covariate shift by which batch normalisation was first explained (Ioffe and Szegedy "
-        "2015); Santurkar and others (2018) found that it helps also where that does not fall, by a smoother loss."
-    )
-    shown = {name: (record.shifts, record.spreads) for name, record in records.items()}
-    alt = "shift of the means and spread of the inputs of a layer over the updates"
-    return Section.illustrated("Why batch norm: covariate shift", words, covariate_shift(shown), alt)
 
 
 RECIPE = Recipe(VanishingGradientsOptions(), build, about="inspection.gradients")

@@ -9,7 +9,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from data.written_files import refusal, write_text
 from neuropil.data.examples.dataset import Column, Labels
-from neuropil.data.examples.tables import TargetColumn, learn_table, read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.labels import TargetColumn
+from neuropil.data.examples.tables import learn_table, read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.columns import Cells
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile
 from neuropil.errors import DataWarning

@@ -2,8 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from data.written_files import noise, refusal
 from neuropil.data.formats import memory
-from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
-from neuropil.data.formats.memory import InMemory, MemoryTable, are_paths, cell_texts, in_memory
+from neuropil.data.formats.memory import InMemory, MemoryTable, are_paths, in_memory
+from neuropil.data.formats.values import cell_texts
 
 X = np.arange(12.0).reshape(4, 3)
 NAMES = ["b", "a", "b", "a"]
@@ -96,26 +94,6 @@ def test_rows_of_a_table_are_counted_from_0_and_come_in_blocks():
     assert blocks[1]["n"].where(3) == "row 1003, column 'n' of mapping in memory"
     assert blocks[1]["n"].texts[3] == "1003"
     assert [*blocks[2]["n"].texts[:2]] == ["2000", "2001"]
-
-
-def test_numbers_of_a_column_are_read_as_those_of_a_file_and_keep_every_digit():
-    values = np.array([0.1, 1e-300, np.nan, 12345678.90123])
-    texts = cell_texts(values, "n", "")
-    assert numbers_in(texts) is not None
-    written = Cells("", "n", range(4), [*texts])
-    for gaps in (Cells("", "n", range(4), texts), written):
-        np.testing.assert_array_equal(read_numbers(gaps, gaps=True), values)
-        sentence = "row 2, column 'n' of  must hold a value, but got an empty cell: fill it in or remove the row."
-        assert refusal(read_numbers, gaps) == sentence
-
-
-def test_dates_and_decimals_are_what_a_file_would_say():
-    days, prices = [date(2020, 1, 31), None], [Decimal("1.25"), Decimal(2)]
-    found = in_memory({"day": days, "price": prices, "both": ["a", 1]}).columns
-    assert found["day"] == ["2020-01-31", ""]
-    np.testing.assert_array_equal(found["price"], [1.25, 2.0])
-    assert found["both"] == ["a", "1"]
-    assert in_memory(pd.DataFrame({"day": pd.to_datetime(days)})).columns["day"] == ["2020-01-31 00:00:00", ""]
 
 
 def test_the_dates_of_an_index_are_kept_beside_the_columns():

@@ -17,8 +17,9 @@ from neuropil.data.examples.dataset import describe_inputs
 from neuropil.data.formats.columns import EMPTY, Cells, ColumnRole, choose_columns, require_value, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, read_images
-from neuropil.data.formats.memory import InMemory, holds_cells, training_part
+from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.formats.paths import require_file
+from neuropil.data.formats.values import holds_cells
 from neuropil.data.splits import CappedSplitConfig, Splits, split
 from neuropil.errors import InputError, did_you_mean
 

@@ -17,17 +17,13 @@ from neuropil.data.examples.dataset import (
     missing_notes,
     with_indicators,
 )
-from neuropil.data.examples.tables import (
-    LabelColumns,
-    holds_joined_labels,
-    learn_table,
-    no_target,
-    split_target,
-)
+from neuropil.data.examples.labels import LabelColumns, holds_joined_labels, no_target, split_target
+from neuropil.data.examples.tables import learn_table
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, find_column, read_numbers
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
-from neuropil.data.formats.memory import InMemory, MemoryTable, cell_texts, holds_cells
+from neuropil.data.formats.memory import InMemory, MemoryTable
+from neuropil.data.formats.values import cell_texts, holds_cells
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError, listed
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from neuropil.config import Config
 from neuropil.data.formats.columns import spelled
 from neuropil.data.splits import PartName, last_part
+from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.protocols import WEIGHT, Batch
 
@@ -204,6 +205,21 @@ class LabelledParts:
     def held_out(self) -> LabelledInputs:
         """The part that a trained model has not seen, if the data says so; otherwise all there is."""
         return self.parts[last_part(self.parts)]
+
+
+def without_zero_weights(reading: LabelledParts, name: str) -> LabelledParts:
+    """An example that does not count is left out, so that nothing else depends on it either."""
+    parts, notes = dict(reading.parts), list(reading.notes)
+    for part, each in reading.parts.items():
+        if each.weights is None:
+            continue
+        require_weights(each.weights, each.inputs.name, name)
+        left_out = np.flatnonzero(each.weights == 0)
+        if len(left_out):
+            parts[part] = each.take(np.flatnonzero(each.weights))
+            first = each.inputs.name(int(left_out[0]))
+            notes.append(zero_weights_note(len(left_out), len(each.weights), "examples", first))
+    return replace(reading, parts=parts, notes=tuple(notes))
 
 
 def decide_task(labels: Labels | LabelSets, kind: Literal["image", "table"], wanted: Literal["auto"] | Task) -> Task:

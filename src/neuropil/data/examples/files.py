@@ -20,21 +20,13 @@ from neuropil.data.examples.dataset import (
     Inputs,
     LabelledInputs,
     LabelledParts,
-    Labels,
     LabelSets,
     Schema,
     describe_inputs,
 )
 from neuropil.data.examples.embedded import load_digits
-from neuropil.data.examples.tables import (
-    SEPARATOR,
-    AnswerColumns,
-    LabelColumns,
-    TargetColumn,
-    read_labelled_rows,
-    read_rows,
-    read_table,
-)
+from neuropil.data.examples.labels import SEPARATOR, answers_of, require_same_kind
+from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
 from neuropil.data.formats.columns import spelling_notes
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
@@ -60,7 +52,6 @@ from neuropil.data.splits import (
     shared_notes,
     validation_share,
 )
-from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
@@ -139,26 +130,18 @@ def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     kind = format_of(path)
     _require_kind(path, kind, schema)
     if kind == "table":
-        part = read_labelled_rows(_table(path, schema), schema.columns, _answers(schema))
+        part = read_labelled_rows(_table(path, schema), schema.columns, answers_of(schema))
     else:
         part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
 
 
-def _answers(schema: Schema, name: str = "", weight: str | None = None) -> AnswerColumns:
-    """As the training data has them, or by another `name` where there is one."""
-    name = name or schema.target
-    if schema.labels:
-        return LabelColumns([name] if name else schema.labels, weight, joined=bool(name) and schema.labels != (name,))
-    return TargetColumn(Column(name=name, kind="category" if schema.classes else "number"), weight)
-
-
 def _labelled_memory(memory: InMemory, schema: Schema, weight: str | None = None) -> LabelledInputs:
     """A part may have no weights: its examples count the same."""
     weight = memory.weight_column(weight if weight in memory.names else None)
     if _array_column(memory, schema) is None:
-        return read_labelled_rows(MemoryTable(memory), schema.columns, _answers(schema, memory.answer, weight))
+        return read_labelled_rows(MemoryTable(memory), schema.columns, answers_of(schema, memory.answer, weight))
     wanted = schema.target or ",".join(schema.labels)
     target = wanted if not memory.answers and {*wanted.split(",")} <= {*memory.names} else None
     own = {"weight": weight, "multi_label": bool(schema.labels)}
@@ -304,7 +287,7 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
         wanted = _weight_column(config)
         others = {name: _labelled_memory(part, schema, wanted) for name, part in data.others.items()}
         reading = replace(reading, parts={**reading.parts, **others})
-    reading = _without_zero_weights(reading, data.name)
+    reading = dataset.without_zero_weights(reading, data.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
@@ -341,21 +324,6 @@ def _require_label_sets(reading: LabelledParts, config: DataConfig, name: str) -
     if not asked and len(labels.names) > 1 and (labels.values.sum(1) == 1).all():
         fix = "for one-hot labels give y.argmax(axis=1), or say --multi-label"
         raise InputError(f"labels of {name} must be classes, or several to an example", got="one to each", fix=fix)
-
-
-def _without_zero_weights(reading: LabelledParts, name: str) -> LabelledParts:
-    """An example that does not count is left out, so that nothing else depends on it either."""
-    parts, notes = dict(reading.parts), list(reading.notes)
-    for part, each in reading.parts.items():
-        if each.weights is None:
-            continue
-        require_weights(each.weights, each.inputs.name, name)
-        left_out = np.flatnonzero(each.weights == 0)
-        if len(left_out):
-            parts[part] = each.take(np.flatnonzero(each.weights))
-            first = each.inputs.name(int(left_out[0]))
-            notes.append(zero_weights_note(len(left_out), len(each.weights), "examples", first))
-    return replace(reading, parts=parts, notes=tuple(notes))
 
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
@@ -415,7 +383,7 @@ def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | dataset.Task
 def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
     if isinstance(part.labels, LabelSets) or schema.labels:
-        _require_same_kind(part.labels, schema, where)
+        require_same_kind(part.labels, schema, where)
         targets = dataset.encode_label_sets(cast(LabelSets, part.labels), schema.labels)
     elif dataset.decide_task(part.labels, schema.kind, schema.task) == "regression":
         targets = dataset.encode_numbers(part.labels)
@@ -423,13 +391,6 @@ def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) 
         targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
     weights = None if part.weights is None else torch.from_numpy(part.weights).float()
     return Examples(part.inputs.values, targets, schema, source, weights)
-
-
-def _require_same_kind(labels: Labels | LabelSets, schema: Schema, where: str) -> None:
-    if isinstance(labels, LabelSets) != bool(schema.labels):
-        what = "several labels" if schema.labels else "one label"
-        got = "one" if schema.labels else f"{listed(cast(LabelSets, labels).names)}"
-        raise InputError(f"{where} must have {what} for each example, as the training data had", got=got)
 
 
 def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str:

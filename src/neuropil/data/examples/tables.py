@@ -7,16 +7,15 @@ trained model brings its columns along, and then only the second is done.
 
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64
 
 from neuropil.data.examples.dataset import (
     MOST_NUMBER_CLASSES,
@@ -24,10 +23,9 @@ from neuropil.data.examples.dataset import (
     Inputs,
     LabelledInputs,
     LabelledParts,
-    Labels,
-    LabelSets,
     missing_notes,
 )
+from neuropil.data.examples.labels import AnswerColumns, LabelColumns, TargetColumn, holds_joined_labels, split_target
 from neuropil.data.formats.columns import (
     MISSING_NUMBERS,
     MISSING_TEXTS,
@@ -37,10 +35,11 @@ from neuropil.data.formats.columns import (
     is_number,
     numbers_in,
     read_numbers,
+    read_positions,
     spelled,
     spelling_notes,
 )
-from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
+from neuropil.data.formats.delimited import DELIMITERS, CellTable, DelimitedFile
 from neuropil.data.formats.lines import WINDOWS, Tally
 from neuropil.data.formats.paths import opened, suffix_of
 from neuropil.data.series.dates import date_formats, parse_dates
@@ -123,14 +122,7 @@ def learn_table(
     return LabelledParts({"train": part}, columns=found.columns, target=name, notes=notes)
 
 
-def split_target(target: str, names: Sequence[str]) -> list[str]:
-    """One column, or several with commas between, unless that is the name of one."""
-    if target in names or "," not in target:
-        return [target]
-    return [name.strip() for name in target.split(",")]
-
-
-def read_labelled_rows(table: CellTable, columns: Sequence[Column], targets: "AnswerColumns") -> LabelledInputs:
+def read_labelled_rows(table: CellTable, columns: Sequence[Column], targets: AnswerColumns) -> LabelledInputs:
     """Columns are found by name."""
     table.require_columns([*(column.name for column in columns), *targets.column_names])
     inputs, notes = encode(table, columns, targets)
@@ -327,143 +319,6 @@ class SurveyedColumn:
 # --- cells become features --------------------------------------------------------------------------------------------
 
 
-def no_target() -> Tally:
-    return Tally("has no target and is left out", "have no target and are left out")
-
-
-class AnswerColumns(ABC):
-    """What is to be predicted of a table, and the weights of its rows, gathered while its blocks pass by on their way
-    to become inputs; rows without a target are left out."""
-
-    def __init__(self, targets: Sequence[str], weight: str | None = None):
-        self.targets, self.weight = targets, weight
-        self.weights: list[np.ndarray] = []
-        self.rows: list[int] = []
-        """Those that are kept."""
-        self.without = no_target()
-
-    @abstractmethod
-    def is_missing(self, text: str) -> bool: ...
-
-    @abstractmethod
-    def look(self, cells: Sequence[Cells]) -> None:
-        """At those of each target, in rows that have all of them."""
-
-    @abstractmethod
-    def labels(self) -> Labels | LabelSets:
-        """Of all that was looked at."""
-
-    def collect(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        for block in blocks:
-            cells = block[self.targets[0]]
-            texts = zip(*(block[name].texts for name in self.targets), strict=True)
-            kept = [index for index, row in enumerate(texts) if not any(map(self.is_missing, row))]
-            if len(kept) < len(cells.texts):
-                for index in sorted(set(range(len(cells.texts))) - set(kept)):
-                    self.without.add(cells.rows[index])
-                block = {name: each.take(kept) for name, each in block.items()}
-            self.look([block[name] for name in self.targets])
-            self.rows += block[self.targets[0]].rows
-            if self.weight is not None:
-                self.weights.append(read_numbers(block[self.weight]))
-            yield block
-
-    @property
-    def column_names(self) -> list[str]:
-        return [*self.targets] if self.weight is None else [*self.targets, self.weight]
-
-    def labelled(self, inputs: Inputs, file: str) -> LabelledInputs:
-        if not len(inputs):
-            raise InputError(f"{file} must have rows with a target", got=f"{self.without.count:,} without")
-        return LabelledInputs(inputs, self.labels(), np.concatenate(self.weights) if self.weights else None)
-
-    def notes(self, num_rows: int) -> list[str]:
-        total = num_rows + self.without.count
-        return [self.without.note(total, "rows", "row")] if self.without.count else []
-
-
-class TargetColumn(AnswerColumns):
-    """One label, or one number."""
-
-    def __init__(self, column: Column, weight: str | None = None):
-        super().__init__([column.name], weight)
-        self.column = column
-        self.names: dict[str, int] = {}
-        self.values: list[np.ndarray] = []
-
-    def is_missing(self, text: str) -> bool:
-        return is_missing(text, MISSING_NUMBERS if self.column.kind == "number" else MISSING_TEXTS)
-
-    def look(self, cells: Sequence[Cells]) -> None:
-        (own,) = cells
-        if self.column.kind == "number":
-            self.values.append(read_numbers(own))
-            return
-        for text in sorted(set(own.texts)):
-            self.names.setdefault(text.strip(), len(self.names))
-        self.values.append(read_positions(own, self.names))
-
-    def labels(self) -> Labels:
-        names = tuple(self.names) if self.column.kind == "category" else None
-        return Labels(np.concatenate(self.values), names)
-
-
-SEPARATOR = "|"
-"""Between the labels of one cell."""
-YES, NO = frozenset(("1", "1.0", "true", "yes")), frozenset(("0", "0.0", "false", "no"))
-"""What the cells of a label may hold, whatever the case of their letters."""
-
-
-class LabelColumns(AnswerColumns):
-    """Several labels: a column of 0 and 1 for each, or one column of labels that are `joined`, as in `a|b`, in which an
-    empty cell has none."""
-
-    def __init__(self, targets: Sequence[str], weight: str | None = None, *, joined: bool = False):
-        super().__init__(targets, weight)
-        self.joined = joined
-        self.sets: list[tuple[str, ...]] = []
-        self.values: list[np.ndarray] = []
-
-    def is_missing(self, text: str) -> bool:
-        return not self.joined and is_missing(text)
-
-    def look(self, cells: Sequence[Cells]) -> None:
-        if self.joined:
-            self.sets += [labels_in(text) for text in cells[0].texts]
-        else:
-            self.values.append(np.stack([read_truths(each) for each in cells], axis=1))
-
-    def labels(self) -> LabelSets:
-        if not self.joined:
-            return LabelSets(np.concatenate(self.values), tuple(self.targets))
-        names = tuple(sorted({name for labels in self.sets for name in labels}))
-        places = {name: place for place, name in enumerate(names)}
-        values = np.zeros((len(self.sets), len(names)), dtype=bool)
-        for row, labels in enumerate(self.sets):
-            values[row, [places[name] for name in labels]] = True
-        return LabelSets(values, names)
-
-
-def labels_in(text: str) -> tuple[str, ...]:
-    pieces = (piece.strip() for piece in text.split(SEPARATOR))
-    return tuple(piece for piece in pieces if not is_missing(piece, MISSING_TEXTS))
-
-
-def read_truths(cells: Cells) -> Bool[np.ndarray, " row"]:
-    lowered = [text.strip().lower() for text in cells.texts]
-    for index, text in enumerate(lowered):
-        if text not in YES and text not in NO:
-            rule = f"{cells.where(index)} must hold 0 or 1, as each of several targets does"
-            raise InputError(rule, got=repr(cells.texts[index]), fix="give one target to predict classes or numbers")
-    return np.array([text in YES for text in lowered], dtype=bool)
-
-
-def holds_joined_labels(table: CellTable, target: str) -> bool:
-    """Whether a column holds labels, and not a truth value in each cell."""
-    texts = {text.strip().lower() for block in table.blocks([target]) for text in set(block[target].texts)}
-    return not all(text in YES or text in NO or is_missing(text) for text in texts)
-
-
 def encode(
     table: CellTable, columns: Sequence[Column], targets: AnswerColumns | None = None
 ) -> tuple[Inputs, list[str]]:
@@ -538,9 +393,3 @@ def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part
     }
     features = np.column_stack([parts[part] for part in column.values]).astype(np.float64)
     return np.where(np.isnat(dates)[:, None], np.nan, features)
-
-
-def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
-    """The position of each cell's text among the known ones, or -1."""
-    lookup = {text: known.get(spelled(text, known), -1) for text in set(cells.texts)}
-    return np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))

@@ -1,11 +1,11 @@
 """Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
-from jaxtyping import Float, Float64, Int, UInt
+from jaxtyping import Float, Float64, Int, Int64, UInt
 
 from neuropil.errors import InputError, did_you_mean, listed
 
@@ -205,3 +205,9 @@ def require_value(cells: Cells, index: int, missing: frozenset[str], what: str =
     if is_missing(text, missing):
         got = repr(text) if text.strip() else "an empty cell"
         raise InputError(f"{cells.where(index)} must {what}", got=got, fix="fill it in or remove the row")
+
+
+def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
+    """The position of each cell's text among the known ones, or -1."""
+    lookup = {text: known.get(spelled(text, known), -1) for text in set(cells.texts)}
+    return np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))

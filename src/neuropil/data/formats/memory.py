@@ -11,38 +11,31 @@ Each kind of data takes its columns from here where it would otherwise read a fi
 None of the libraries is imported: an object is known by the module of its type. An iterable is read to its end.
 """
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from neuropil.config import PythonValue
-from neuropil.data.formats.arrays import describe_array, unmasked
 from neuropil.data.formats.columns import (
     Cells,
     ColumnRole,
-    NumberTexts,
     choose_columns,
     find_column,
     unclear_columns,
 )
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
-from neuropil.data.formats.images import is_picture
+from neuropil.data.formats.values import Values, are_numbers, cell_texts, holds_cells, record, values_of
 from neuropil.data.splits import PART_OF_WORD, PARTS, PartName, last_part
 from neuropil.errors import InputError, listed
 from neuropil.progress import counted
 
 S = TypeVar("S")
-Values: TypeAlias = np.ndarray | list[Any]
-"""Numbers, of which the first axis is that of the rows; or a list of texts, arrays, pictures or lists of texts."""
 INPUT, ANSWER, WEIGHTS = "x", "y", "weights"
 MOST_ITEMS, MOST_BYTES = 1_000_000, 4 << 30
 """Of an iterable: one with more has no end, or is no data to hold in memory."""
@@ -75,7 +68,7 @@ class InMemory(PythonValue):
         self.answers = [*answers] or next((part.answers for part in self.parts.values() if part.answers), [])
         every = columns if dates is None else {**columns, "index": dates}
         inside = {f"{part} {name}": each for part in self.parts for name, each in self.parts[part].recorded.items()}
-        self.recorded = recorded or inside or {name: _record(each) for name, each in every.items() if len(each)}
+        self.recorded = recorded or inside or {name: record(each) for name, each in every.items() if len(each)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InMemory) and self.recorded == other.recorded
@@ -159,29 +152,6 @@ class InMemory(PythonValue):
         return self.texts(names[place])
 
 
-def _record(values: Values) -> dict[str, Any]:
-    """The shape, the type and a fingerprint, which changes with any value."""
-    digest = hashlib.sha256()
-    for item in [values] if isinstance(values, np.ndarray) else values:
-        array = np.ascontiguousarray(item) if isinstance(item, np.ndarray) or is_picture(item) else None
-        content = repr(item).encode("utf-8", "backslashreplace") if array is None else array.view(np.uint8).data
-        digest.update(f"{'' if array is None else array.shape} {len(content)} ".encode())
-        digest.update(content)
-    shape = values.shape if isinstance(values, np.ndarray) else (len(values),)
-    return {"shape": [*shape], "type": _type_of(values), "fingerprint": digest.hexdigest()[:16]}
-
-
-def _type_of(values: Values) -> str:
-    if isinstance(values, np.ndarray):
-        return values.dtype.name
-    first = values[0]
-    if isinstance(first, str):
-        return "text"
-    return (
-        f"{first.dtype.name} arrays" if isinstance(first, np.ndarray) else "pictures" if is_picture(first) else "lists"
-    )
-
-
 # --- whatever a user gives --------------------------------------------------------------------------------------------
 
 
@@ -262,8 +232,8 @@ def _is_weighted(data: tuple[Any, ...]) -> bool:
 
 def _is_row_of_numbers(values: Any) -> bool:
     if hasattr(values, "tolist"):
-        return getattr(values, "ndim", 1) == 1 and _are_numbers(values.tolist())
-    return isinstance(values, list | tuple) and _are_numbers(values)
+        return getattr(values, "ndim", 1) == 1 and are_numbers(values.tolist())
+    return isinstance(values, list | tuple) and are_numbers(values)
 
 
 def _in_parts(given: Mapping[str, Any]) -> InMemory:
@@ -312,7 +282,7 @@ def _taken(data: Any) -> InMemory:
     if isinstance(data, str):
         return InMemory("text", {INPUT: [data]})
     if isinstance(data, np.ndarray | Tensor):
-        return InMemory("array", {INPUT: _values(data, INPUT)})
+        return InMemory("array", {INPUT: values_of(data, INPUT)})
     if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
         items: Any = data
         return _of_items((items[place] for place in range(len(items))), "dataset")
@@ -357,15 +327,15 @@ def _of_items(items: Iterable[Any], kind: str) -> InMemory:
     found = _read(items, kind)
     if found and all(_is_pair(item) for item in found):
         inputs, answers = zip(*found, strict=True)
-        return InMemory(kind, {INPUT: _values(inputs, INPUT), ANSWER: _values(answers, ANSWER)}, ANSWER)
+        return InMemory(kind, {INPUT: values_of(inputs, INPUT), ANSWER: values_of(answers, ANSWER)}, ANSWER)
     if found and all(isinstance(item, Mapping) for item in found):
         return _named(kind, [("", found)])
-    return InMemory(kind, {INPUT: _values(found, INPUT)})
+    return InMemory(kind, {INPUT: values_of(found, INPUT)})
 
 
 def _is_pair(item: Any) -> bool:
     """A list of two numbers is an input of two features."""
-    return isinstance(item, list | tuple) and len(item) == 2 and (isinstance(item, tuple) or not _are_numbers(item))
+    return isinstance(item, list | tuple) and len(item) == 2 and (isinstance(item, tuple) or not are_numbers(item))
 
 
 def _read(items: Iterable[Any], kind: str) -> list[Any]:
@@ -399,71 +369,10 @@ def _named(kind: str, columns: Iterable[tuple[Any, Any]], dates: list[str] | Non
             unreadable[str(name)] = values
         else:
             try:
-                found[str(name)] = _values(values, str(name))
+                found[str(name)] = values_of(values, str(name))
             except InputError as error:
                 unreadable[str(name)] = error
     return InMemory(kind, found, dates=dates, unreadable=unreadable)
-
-
-def _values(column: Any, name: str) -> Values:
-    if isinstance(column, Tensor):
-        column = column.detach().cpu()
-        column = (column.float() if column.is_floating_point() and column.element_size() < 4 else column).numpy()
-    column = unmasked(column)
-    kind = getattr(getattr(column, "dtype", None), "kind", "")
-    if isinstance(column, np.ndarray) and kind in "biuf":
-        return column
-    if isinstance(column, np.ndarray) and column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
-    if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InputError(f"column {name!r} must hold numbers, or a text in each row", got=describe_array(column))
-    if type(column).__module__.startswith("pandas"):  # which has many ways to say that there is no value
-        series: Any = column
-        none = series.isna()
-        if kind and kind in "biuf" and not none.any():
-            return series.to_numpy(dtype=series.dtype.name.replace("boolean", "bool").lower())
-        column = [None if gone else value for gone, value in zip(none, series.tolist(), strict=True)]
-    return _values_of_items([_plain(value) for value in column], name)
-
-
-def _plain(value: Any) -> Any:
-    """A scalar of NumPy or torch as Python's own, a tensor or a list of numbers as an array, no value as None."""
-    value = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
-    if isinstance(value, list | tuple) and value and _are_numbers(value):
-        return np.asarray(value)
-    if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else str(value)
-    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, int | float | np.number) for value in values)
-
-
-def _values_of_items(values: list[Any], name: str) -> Values:
-    there = [value for value in values if value is not None]
-    types, whole = {*map(type, there)}, len(there) == len(values)
-    if whole and (types == {bool} or (bool not in types and types <= {int, float})):
-        return np.array(values)
-    if types and types <= {int, float}:
-        return np.array([np.nan if value is None else value for value in values])
-    if all(isinstance(value, str | int | float | date) for value in there):
-        return ["" if value is None else str(value) for value in values]
-    if whole and (all(isinstance(value, np.ndarray) for value in there) or all(map(is_picture, there))):
-        return values
-    if whole and all(
-        isinstance(value, list | tuple) and all(isinstance(each, str) for each in value) for value in there
-    ):
-        return [[*value] for value in values]
-    odd = next(value for value in values if not isinstance(value, str | int | float | date))
-    rule = f"column {name!r} must hold numbers, texts, pictures, arrays or lists of texts alone"
-    raise InputError(rule, got="a row without any" if odd is None else f"a {type(odd).__name__}")
 
 
 def _columns_of_dataset(data: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -516,17 +425,3 @@ class MemoryTable(CellTable):
                 name: Cells(self.name, name, rows, cell_texts(values[begin : rows.stop], name, self.name))
                 for name, values in columns.items()
             }
-
-
-def holds_cells(values: Values) -> bool:
-    """A number or a text in each row."""
-    return values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
-
-
-def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
-    if isinstance(values, np.ndarray) and values.ndim == 1:
-        return [*map(str, values.tolist())] if values.dtype == bool else NumberTexts(values)
-    if isinstance(values, list) and holds_cells(values):
-        return values
-    got = describe_array(values) if isinstance(values, np.ndarray) else _type_of(values)
-    raise InputError(f"column {name!r} of the {where} must hold a number or a text in each row", got=got)

@@ -14,8 +14,9 @@ from jaxtyping import Float64, Int64
 from neuropil.config import Config, option
 from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
-from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
+from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable
 from neuropil.data.formats.paths import require_file
+from neuropil.data.formats.values import Values
 from neuropil.data.series.clocks import Dates, date_text
 from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, gap_notes, mean_of_each, series_name
 from neuropil.data.series.dates import read_dates, recognise_dates
