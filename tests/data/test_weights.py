@@ -65,6 +65,10 @@ def test_bad_class_weights_get_their_sentence(words: tuple[str, ...], message: s
         ([1, -2, 0], "a weight must be a finite number, 0 or more, but got -2 (row 1)."),
         ([1, 2, np.nan], "a weight must be a finite number, 0 or more, but got nan (row 2)."),
         ([0, 0, 0], "some weight of the table must be above 0, but got 0 for every example."),
+        (
+            [1, 0, 1e-42],
+            "a weight must be 0, or from 1e-30 to 1e+30, but got 1e-42 (row 2): divide all of them by their mean.",
+        ),
     ],
 )
 def test_bad_weights_of_examples_get_their_sentence(weights: list[float], message: str):

@@ -210,7 +210,7 @@ def test_where_all_trials_fail_it_is_one_sentence(tmp_path: Path, capsys: pytest
     words = ["tune", "mlp", "--optimizer", "sgd", "--learning-rate", "1e30", "--out", str(tmp_path / "lost")]
     complaint = said(capsys, *words, *WORDS[:-4], "--trials", "2", code=2).splitlines()[-1]
     assert complaint.startswith(
-        "neuropil: one trial at least must be complete to choose from, but got 2 failed (the loss"
+        "neuropil: one trial at least must be complete, of what is searched, to choose from, but got 2 failed (the loss"
     )
     assert complaint.endswith(f": the others are in {tmp_path / 'lost' / 'trials.jsonl'}.")
 
@@ -304,12 +304,19 @@ def test_each_trial_gets_its_time_and_says_so(tmp_path: Path, monkeypatch: pytes
         assert training["fitted"] == "Trained for 0.2 seconds, as each trial of its search."
 
 
+def test_a_finished_search_takes_no_further_trials(found: Tuning):
+    """The test part would be evaluated again."""
+    with pytest.raises(InputError) as refused:
+        search(found.folder, trials=7)
+    assert str(refused.value) == (f"{found.folder} is a finished search of 6 trials, but got 7: choose another folder.")
+
+
 def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(TimeLimit, "of", lambda *_: TimeLimit(6, 1.0, reserve=60.0))
     with pytest.raises(RunError) as refused:
         search(tmp_path / "search", minutes=1.0)
     assert str(refused.value) == (
-        "one trial at least must be complete to choose from, but got no time for any: "
+        "one trial at least must be complete, of what is searched, to choose from, but got no time for any: "
         "give more --minutes, or fewer --epochs or --updates."
     )
 

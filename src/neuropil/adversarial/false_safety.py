@@ -3,7 +3,8 @@
     zero gradients          ∂L/∂x is exactly 0, or not finite: the attack does not know where to go; L is the margin
     masked gradients        a small step along ∂L/∂x does not raise L: it does not point uphill
     iterated attack         PGD fools fewer than one step of FGSM
-    larger eps              a larger ball, which contains the smaller, fools fewer, or the whole range does not fool all
+    larger eps              a larger ball, which contains the smaller, fools fewer; or the whole range does not fool all
+                            of them, where every input may change
     random noise            random corners of the ball fool as many as PGD
     gradient-free attack    Square, which sees logits only, fools more than PGD
     transfer                what was made for another model fools more than what was made for this one
@@ -187,10 +188,12 @@ class Measurement:
         shares = {f"{eps / self.unit:g}": self.success("pgd", eps) for eps in (*sizes, whole)}
         values = list(shares.values())
         falls = any(later < earlier - TOLERANCE for earlier, later in pairwise(values))
-        found = falls or values[-1] < 1 - 5 * TOLERANCE
+        frozen = self.threat.scale is not None and bool((self.threat.scale == 0).any())
+        found = falls or (not frozen and values[-1] < 1 - 5 * TOLERANCE)
+        why = "a larger ball contains the smaller" if falls else "in the whole range every example can be changed"
         at = ", ".join(f"{percent(share)} at eps {eps}" for eps, share in shares.items())
         words = f"PGD fools {at}, which is the whole input range"
-        return Sign("larger eps", found, conclude(words, found, "a larger ball contains the smaller"), shares)
+        return Sign("larger eps", found, conclude(words, found, why), shares)
 
     def random_noise(self) -> Sign:
         """The best of several random corners of the cube, or points of the sphere."""

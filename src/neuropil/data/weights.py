@@ -21,6 +21,8 @@ from neuropil.errors import InputError, listed, nearest
 from neuropil.protocols import WEIGHT, Batch, Batches
 
 BALANCED = "balanced"
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Of weights, whose sums single precision can hold."""
 
 
 class ClassWeightsConfig(Config):
@@ -38,6 +40,16 @@ def require_weights(weights: Float64[np.ndarray, " example"], where: Callable[[i
         raise InputError(rule, got=f"{weights[first]:g} ({where(first)})")
     if not (weights > 0).any():
         raise InputError(f"some weight of {name} must be above 0", got="0 for every example")
+    extreme = (weights > 0) & ((weights < SMALLEST) | (weights > LARGEST))
+    if extreme.any():
+        first = int(extreme.argmax())
+        rule, fix = f"a weight must be 0, or from {SMALLEST:g} to {LARGEST:g}", "divide all of them by their mean"
+        raise InputError(rule, got=f"{weights[first]:g} ({where(first)})", fix=fix)
+
+
+def relative(weights: Float[Tensor, " example"] | None) -> Float64[np.ndarray, " example"] | None:
+    """α / mean α, for methods whose penalty would be stronger or weaker where all weights are smaller or larger."""
+    return None if weights is None else (weights.double() / weights.double().mean()).cpu().numpy()
 
 
 def zero_weights_note(count: int, total: int, things: str, first: str) -> str:

@@ -51,7 +51,7 @@ class MLPConfig(Config):
         "hidden sizes, one for each layer, or no number for a linear model; by default 256 256, "
         f"and 64 for tables of fewer than {FEW_ROWS:,} rows",
         low=1,
-        tune=Choices(((128,), (512,), (128, 128), (512, 512))),
+        tune=Choices(((32,), (128,), (512,), (128, 128), (512, 512))),
     )
     activation: ActivationName = option("relu", "activation of the hidden units")
     dropout: float = option(0.2, "dropout probability", low=0, high=0.95, tune=Range(0, 0.5))

@@ -74,7 +74,8 @@ class Tuning:
 
     @property
     def best(self) -> Run:
-        """The run of the best options: it predicts, and `best.settings["command"]` trains it again without a search."""
+        """The run of the best options: it predicts, and `best.settings["command"]` trains it again without a search,
+        and for the whole length of a run where the trials had less time."""
         if not (self.folder / BEST / "config.json").exists():
             fix = f"finish it with `neuropil resume {shlex.quote(str(self.folder))}`"
             raise RunError(f"{self.folder} has no best run before the search is over", fix=fix)
@@ -173,6 +174,14 @@ class Tuning:
         if own != json.loads(json.dumps(other)) or (over is not None and list(words_of(over)) != self.settings["over"]):
             rule, fix = f"{self.folder} belongs to another search", "choose another folder, or repeat that command"
             raise InputError(rule, got=f"not `{self.settings['command']}`", fix=fix)
+
+    def require_no_more(self, trials: int) -> None:
+        """Of a finished search: with further trials the test part would be evaluated again."""
+        if trials > (own := self.settings["trials"]):
+            got = f"{trials}"
+            raise InputError(
+                f"{self.folder} is a finished search of {own} trials", got=got, fix="choose another folder"
+            )
 
     def require_data(self, experiment: Experiment) -> None:
         if experiment.facts().get("fingerprint", "") != self.settings["fingerprint"]:

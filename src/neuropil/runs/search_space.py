@@ -19,6 +19,8 @@ INCOMPARABLE = {
     **dict.fromkeys(("epochs", "updates", "minutes"), "in length"),
     **dict.fromkeys(("monitor", "keep", "patience"), "in what they are compared by"),
     **dict.fromkeys(("loss", "likelihood", "prediction", "mask_probability", "defence", "eps"), "in what they measure"),
+    **dict.fromkeys(("class_weights", "horizon_weights", "beta", "free_bits"), "in what they measure"),
+    **dict.fromkeys(("nu_up", "nu_down", "nu_target"), "in what they measure"),
     **dict.fromkeys(("window", "negatives", "noise_exponent", "subsample"), "in what they measure"),
     **dict.fromkeys(("vocabulary_size", "shared_vocabulary", "tokens", "max_tokens", "lowercase"), "in their tokens"),
     **dict.fromkeys(("checkpoint_seconds", "device", "tensorboard", "threads"), "in nothing that is measured"),

@@ -86,6 +86,7 @@ def tune(
     if found is not None:
         found.require_same(plan, over)
         if found.finished:
+            found.require_no_more(trials)
             return found
     require_new(out if found is None else None)
     experiment = build(plan, plan.typed)
@@ -187,6 +188,7 @@ class _Session:
             self._search()
             self._evaluate(report=report)
         except KeyboardInterrupt as stop:
+            self._note_time()
             raise Interrupted(self.tuning.folder) from stop
         return self.tuning
 
@@ -265,8 +267,12 @@ class _Session:
         seconds = round(time.monotonic() - began, 3)
         trial = dataclasses.replace(trial, state=state, value=value, curve=curve, seconds=seconds, reason=reason)
         self.tuning.save(trial)
-        self.tuning.write(elapsed=round(time.monotonic() - self.began, 3))
+        self._note_time()
         return trial
+
+    def _note_time(self) -> None:
+        """What the time limit has left is counted from it when the search goes on."""
+        self.tuning.write(elapsed=round(time.monotonic() - self.began, 3))
 
     def _options(self, options: Mapping[str, Any]) -> Config:
         chosen, seconds = self.plan.typed.override(**options), self.tuning.settings["seconds"]
@@ -337,7 +343,7 @@ class _Session:
         return load(folder)
 
     def _nothing_found(self, trials: Sequence[Trial]) -> RunError:
-        rule = "one trial at least must be complete to choose from"
+        rule = "one trial at least must be complete, of what is searched, to choose from"
         failed = [trial for trial in trials if trial.state == "failed"]
         if failed:
             got = f"{counted_states(trials)} ({failed[0].reason.removesuffix('.')})"

@@ -122,7 +122,7 @@ def fit_to_minutes(
         most = {"vocabulary_size": "at most ", "max_tokens": "at most "}
         which = ", ".join(f"{name.replace('_', ' ')} {most.get(name, '')}{values[name]}" for name in names)
         sentence = (
-            f"Chosen for {limit / 60:g} minutes on this machine: {which}; "
+            f"Chosen for {minutes_text(limit)} on this machine: {which}; "
             f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f} "
             f"updates, {passes:.2g} passes over the training data."
         )
@@ -185,7 +185,7 @@ def fit_passes(options: C, build: Callable[[C], Experiment], *, began: float) ->
     most = training_seconds(left, busy * experiment.scoring_seconds(), limit) / seconds_per_pass
     chunks = max(1, math.floor(min(most, MOST_WORD_PASSES) * len(learner)))
     sentence = (
-        f"Chosen for {limit / 60:g} minutes on this machine: {number_text(chunks / len(learner), 3)} passes over the "
+        f"Chosen for {minutes_text(limit)} on this machine: {number_text(chunks / len(learner), 3)} passes over the "
         f"training data, at about {float(f'{speed.read:.2g}'):,.0f} words a second; the learning rate falls from "
         f"{training.learning_rate:g} to {training.final_learning_rate:g} over them."
     )
@@ -194,6 +194,10 @@ def fit_passes(options: C, build: Callable[[C], Experiment], *, began: float) ->
     epochs = math.ceil(chunks / len(learner))
     training = dataclasses.replace(training, chunks=chunks, epochs=epochs, fitted=sentence)
     return dataclasses.replace(options, training=training)  # type: ignore[type-var]  # every Config is a dataclass
+
+
+def minutes_text(seconds: float) -> str:
+    return f"{seconds / 60:g} minute{'' if seconds == 60 else 's'}"
 
 
 def training_of(options: Config) -> TrainingConfig | ChunkTrainingConfig:

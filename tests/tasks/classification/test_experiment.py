@@ -144,6 +144,13 @@ def test_predictive_coding_learns_from_weighted_examples_as_from_copies():
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-5)
 
 
+def test_a_class_without_weight_is_no_class():
+    names = np.where(LABELS < 3, "a", np.where(LABELS < 6, "b", "c"))
+    for left_out, classes in (("b", ("a", "c")), ("c", ("a", "b"))):
+        splits = experiment_of((ROWS, names, np.where(names == left_out, 0.0, 1.0))).splits
+        assert splits.train.schema.classes == classes
+
+
 # --- several labels -------------------------------------------------------------------------------------------------
 
 

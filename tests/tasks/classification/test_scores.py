@@ -125,3 +125,19 @@ def test_labels_that_nobody_has_or_everybody_have_no_area():
     )
     nothing = label_scores(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.bool))
     assert nothing == {"micro_f1": 0.0, "macro_f1": 0.0, "exact_match": 1.0, "hamming_loss": 0.0}
+
+
+def test_baselines_do_not_depend_on_the_size_of_all_weights_together():
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 3, generator=random)
+    targets = (x[:, 0] > 0.6).long()
+    schema = Schema(kind="table", shape=(3,), classes=("a", "b"))
+    parts = [
+        Examples(x, targets, schema, "rows", weights)
+        for weights in (torch.ones(200), torch.full((200,), 5e-4), torch.full((200,), 2e3))
+    ]
+    plain, *others = (
+        baselines(Splits(part, part.take(torch.arange(0)), Examples(x, targets, schema, "rows"))) for part in parts
+    )
+    for other in others:
+        assert other[0].metrics == pytest.approx(plain[0].metrics, rel=1e-3)

@@ -208,7 +208,8 @@ class LabelledParts:
 
 
 def without_zero_weights(reading: LabelledParts, name: str) -> LabelledParts:
-    """An example that does not count is left out, so that nothing else depends on it either."""
+    """An example that does not count is left out. The columns of a table keep what was read of it: a category that
+    occurs nowhere else has an input of its own."""
     parts, notes = dict(reading.parts), list(reading.notes)
     for part, each in reading.parts.items():
         if each.weights is None:

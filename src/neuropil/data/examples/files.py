@@ -281,13 +281,13 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
         reading = read_memory(data.training, config.target, ignore=config.ignore, **own)
     else:
         reading = _read_file(data, config)
+    reading = dataset.without_zero_weights(reading, data.name)
     _require_label_sets(reading, config, data.name)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
     if isinstance(data, InMemory):
         wanted = _weight_column(config)
         others = {name: _labelled_memory(part, schema, wanted) for name, part in data.others.items()}
-        reading = replace(reading, parts={**reading.parts, **others})
-    reading = dataset.without_zero_weights(reading, data.name)
+        reading = dataset.without_zero_weights(replace(reading, parts={**reading.parts, **others}), data.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
@@ -423,8 +423,9 @@ def _require_enough(train: Examples, name: str) -> None:
     rule = f"{name} must hold at least 2 examples{{}}, one to learn from and one to score"
     if len(train) < 2:
         raise InputError(rule.format(""), got=f"{len(train)}")
-    rarest = int(train.strata.bincount().argmin())
-    if train.schema.classes and train.strata.bincount()[rarest] < 2:
+    counts = train.strata.bincount(minlength=len(train.schema.classes))
+    rarest = int(counts.argmin())
+    if train.schema.classes and counts[rarest] < 2:
         name = train.schema.classes[rarest]
         fix = "say --multi-label, if it is several labels" if SEPARATOR in name else "add more, or remove the class"
-        raise InputError(rule.format(" of each class"), got=f"1 of class {name!r}", fix=fix)
+        raise InputError(rule.format(" of each class"), got=f"{int(counts[rarest])} of class {name!r}", fix=fix)

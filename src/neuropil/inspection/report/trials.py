@@ -149,7 +149,9 @@ def counted_states(trials: Sequence[Trial]) -> str:
 
 
 def describe(value: Any) -> str:
-    """An option's value, with the digits that matter."""
+    """An option's value, with the digits that matter; without one, the system has its own default for the data."""
+    if value is None:
+        return "by default"
     return f"{value:.3g}" if isinstance(value, float) else describe_value(value)
 
 

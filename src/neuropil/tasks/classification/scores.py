@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import Splits
+from neuropil.data.weights import relative
 from neuropil.parts.objectives import Classification, MultiLabel, Regression
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import seeded
@@ -151,7 +152,7 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.preprocessing import StandardScaler
 
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
-    weights = {} if train.weights is None else {"logisticregression__sample_weight": train.weights.numpy()}
+    weights = {} if train.weights is None else {"logisticregression__sample_weight": relative(train.weights)}
     logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), **weights)
     probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
     found = torch.from_numpy(logistic.predict_proba(test.inputs.flatten(1).numpy())).double()
@@ -170,7 +171,7 @@ def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Resul
 
     scaler = StandardScaler().fit(train.inputs.flatten(1).numpy())
     x, x_test = (scaler.transform(part.inputs.flatten(1).numpy()) for part in (train, test))
-    weights = None if train.weights is None else train.weights.numpy()
+    weights = relative(train.weights)
     has, targets = train.targets > ABOVE, test.targets > ABOVE
     shares = has.double().mean(0).expand(len(test), -1)
     probabilities = shares.clone()
@@ -187,7 +188,7 @@ def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Resul
 def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.linear_model import LinearRegression
 
-    weights = None if train.weights is None else train.weights.numpy()
+    weights = relative(train.weights)
     linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), weights)
     predicted = torch.from_numpy(linear.predict(test.inputs.flatten(1).numpy())).to(test.targets)
     return [

@@ -80,4 +80,5 @@ def numeric_features(schema: Schema) -> Bool[Tensor, " feature"]:
 def require_classes(schema: Schema, source: str) -> None:
     if not schema.classes:
         rule = "an attack changes which class is predicted"
-        raise InputError(rule, got=f"{source}, whose targets are numbers", fix="attack a model of classes")
+        targets = "several labels" if schema.labels else "numbers"
+        raise InputError(rule, got=f"{source}, whose targets are {targets}", fix="attack a model of classes")

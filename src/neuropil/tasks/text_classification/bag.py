@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.data.batches import EncodedTexts
+from neuropil.data.weights import relative
 from neuropil.models.text_classifier import BagOfBigrams
 from neuropil.parts.losses import weighted_mean
 from neuropil.protocols import WEIGHT
@@ -59,7 +60,7 @@ def regress(
     from sklearn.linear_model import LogisticRegression
 
     model: Any = LogisticRegression(C=strength, tol=1e-5, max_iter=300)
-    model.fit(phi, targets.numpy(), None if weights is None else weights.numpy())
+    model.fit(phi, targets.numpy(), relative(weights))
     found, own, constant = model.classes_, model.coef_.T, model.intercept_
     if len(found) == 2:  # one column of log-odds
         own, constant = np.concatenate([-own, own], 1) / 2, np.concatenate([-constant, constant]) / 2
