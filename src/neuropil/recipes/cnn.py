@@ -40,7 +40,10 @@ def build(options: CNNOptions, seed: int) -> ClassificationExperiment:
         name="cnn",
         objective=options.objective,
         defence=options.defence,
-        inside=lambda: [report.inside_section(model, schema), activation_section(model, splits.test)],
+        inside=lambda: [
+            report.inside_section(model, schema),
+            activation_section(model, splits.test.inputs[0], report.label_of(splits.test, 0)),
+        ],
     )
 
 

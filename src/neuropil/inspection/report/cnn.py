@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Examples
 from neuropil.inspection.activation_maps import Maps, activation_maps, activity, most_active
 from neuropil.inspection.pictures.images import activation_rows
 from neuropil.inspection.report.images import pixels
@@ -17,9 +16,7 @@ NAMED = 3
 """Most active channels that the table names."""
 
 
-def activation_section(model: nn.Module, test: Examples) -> Section:
-    """Of the first picture of the test part."""
-    picture, caption = test.inputs[0], f"class {test.schema.classes[int(test.targets[0])]}"
+def activation_section(model: nn.Module, picture: Num[Tensor, "channel height width"], caption: str) -> Section:
     maps = activation_maps(model, picture[None].to(next(model.parameters()).device))
     return Section("Activation maps", activation_blocks(maps, picture, caption))
 
