@@ -9,7 +9,7 @@ from pathlib import Path
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import ClassificationDataConfig, format_of, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, DataConfig, format_of, prepare
 from neuropil.data.patches import choose_patch, filled_shape, resized_examples, usual_patch
 from neuropil.data.splits import Splits
 from neuropil.errors import InputError
@@ -43,7 +43,7 @@ OWN_DATA = ViTOptions(
 def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
     splits = prepare(options.data, seed)
     require_pictures("the vit", splits)
-    splits, patch = cut_into_patches(splits, options)
+    splits, patch = cut_into_patches(splits, options.data, options.model.patch)
     schema = splits.train.schema
     config = dataclasses.replace(options.model, patch=patch, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: ViT(config), seed)
@@ -60,15 +60,15 @@ def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
     )
 
 
-def cut_into_patches(splits: Splits, options: ViTOptions) -> tuple[Splits, int]:
+def cut_into_patches(splits: Splits, data: DataConfig, given: int | None) -> tuple[Splits, int]:
     """The side of a patch; where patches would not fill the pictures, those that come from image files are resized a
     little."""
-    shape, given = splits.train.schema.shape, options.model.patch
+    shape = splits.train.schema.shape
     patch = given or choose_patch(shape) or usual_patch(shape)
     filled = filled_shape(shape, patch)
     if filled == shape:
         return splits, patch
-    if not isinstance(options.data.data, Path) or format_of(options.data.data) != "image folder":
+    if not isinstance(data.data, Path) or format_of(data.data) != "image folder":
         height, width = filled[1:]
         raise InputError(
             f"pictures must have sides that patches of {patch} pixels fill",
