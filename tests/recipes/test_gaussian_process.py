@@ -17,7 +17,6 @@ from neuropil.recipes.gaussian_process import (
     GaussianProcessOptions,
     LeaveOneOut,
     RowBatches,
-    _signs,
     build,
     rule_of_thumb,
 )
@@ -227,8 +226,3 @@ def test_the_rule_of_thumb_is_silvermans():
     quartiles = np.quantile(x, [0.25, 0.75])
     expected = 0.9 * min(x.std(ddof=1), (quartiles[1] - quartiles[0]) / 1.34) * 500**-0.2
     assert rule_of_thumb(torch.from_numpy(x)[:, None], "gaussian") == pytest.approx(expected)
-
-
-def test_negative_weights_are_spoken_of_where_there_are_any():
-    assert _signs(torch.tensor([[0.5, 0.5]])) == "Here no weight of the process is negative."
-    assert _signs(torch.tensor([[1.5, -0.5]])).startswith("Of the weights of the process 50.0 % are negative: ")

@@ -28,7 +28,6 @@ from neuropil.recipes.heads import (
     _difference,
     attention_shares,
     build,
-    needless,
     prune,
 )
 from neuropil.tasks.study import Study
@@ -141,13 +140,6 @@ def test_heads_are_removed_one_by_one_from_a_copy():
                 assert scores[4 - gone] == pytest.approx(float(model(x).square().sum()), rel=1e-5)
     assert list(scores) == [4, 3, 2, 1, 0]
     assert sum(each.heads for each in heads_of(model).values()) == 4
-
-
-def test_needless_heads_are_those_before_the_mean_has_fallen_by_a_point():
-    curve = {4: [0.9, 0.8], 3: [0.85, 0.84], 2: [0.8, 0.8], 1: [0.9, 0.9], 0: [0.1, 0.1]}
-    assert needless(curve) == 1
-    assert needless({2: [0.5], 1: [0.5], 0: [0.495]}) == 2
-    assert needless({2: [0.5], 1: [0.4], 0: [0.4]}) == 0
 
 
 def test_a_difference_is_compared_with_what_chance_makes():

@@ -12,7 +12,6 @@ import neuropil
 from neuropil.recipes.optimizers import (
     FULL_BATCH,
     RULES,
-    Descent,
     FlowComparison,
     OptimizersOptions,
     Surface,
@@ -91,13 +90,6 @@ def test_rosenbrock_has_its_minimum_at_one_one_and_the_classic_curvature():
     assert gradient.abs().max() == 0
     assert np.prod(surface.curvatures()) == pytest.approx(400)
     assert surface.excess(torch.tensor([surface.start], dtype=torch.float64)) == pytest.approx(24.2)
-
-
-def test_an_optimiser_has_converged_when_its_loss_stays_low():
-    losses = np.array([1.0, 0.005, 0.5, *[0.004] * 17])
-    assert Descent(0.1, np.zeros((20, 2)), losses).convergence() == 3
-    assert Descent(0.1, np.zeros((20, 2)), np.array([1.0] * 19 + [0.0])).convergence() is None
-    assert Descent(0.1, np.zeros((20, 2)), np.array([1.0, *[np.nan] * 19])).final == np.inf
 
 
 def test_weight_decay_is_adamws_alone(surface: Surface):

@@ -19,7 +19,7 @@ Then heads are removed for good, the least important first, until none is left.
 
 import copy
 import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,19 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.heads import gradient_importance, least_important
-from neuropil.inspection.pictures.attention import HeadScores, head_shares, scores_by_heads
 from neuropil.inspection.recording import record
-from neuropil.inspection.report.page import Section, Table, percent
+from neuropil.inspection.report.page import percent
+from neuropil.inspection.report.studies.heads import (
+    AT_RANDOM,
+    BY_IMPORTANCE,
+    GATHERING,
+    PICTURES,
+    HeadComparison,
+    comparison_section,
+    heads_in_words,
+    pruning_section,
+    shares_section,
+)
 from neuropil.models.vit import ViT, ViTConfig
 from neuropil.parts.blocks import initialise
 from neuropil.parts.multi_head import MultiHeadAttention, heads_of
@@ -58,12 +68,9 @@ from neuropil.tasks.study import Findings, Study
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
 
-GATHERING, PICTURES = "gathering", "pictures"
 BATCH, EVALUATED = 128, 20
 """Queries in a batch, and batches of them that a network is scored on."""
 PRUNING_BATCH = 32
-BY_IMPORTANCE, AT_RANDOM = "least important first", "in random order"
-POINT = 0.01
 
 
 class HeadsOptions(Config):
@@ -149,9 +156,16 @@ def build(options: HeadsOptions, seed: int) -> Study:
         for done, (task, heads, repeat) in enumerate(planned, 1):
             trial = runs[task](f"{task} {heads} heads {repeat}", heads, mix(seed, task, repeat))
             trials[task][heads].append(trial)
-            display.update(done / len(planned), f"{task}, {_heads(heads)}: {_shown(task, trial.test)}")
-        sections = [_comparison_section(options, trials), _shares_section(options, trials[GATHERING], seed)]
-        return Findings(_results(options, trials, splits), [*sections, _pruning_section(options, trials)])
+            display.update(done / len(planned), f"{task}, {heads_in_words(heads)}: {_shown(task, trial.test)}")
+        curves = {task: pruning_curves(each[options.pruned]) for task, each in trials.items()}
+        width = options.width // options.pruned
+        least = {left: options.least_error(left, width) for left in range(options.pruned + 1)}
+        shares = {
+            heads: attention_shares(trials[GATHERING][heads][0].learner, options, seed)
+            for heads in _some_heads(options)
+        }
+        sections = [comparison_section(_comparison(options, trials)), shares_section(shares, options.asked)]
+        return Findings(_results(options, trials, splits), [*sections, pruning_section(curves, least)])
 
     return Study("heads", compute, {"source": splits.train.source})
 
@@ -305,7 +319,7 @@ def _mean_loss(learner: Learner, batch: Batch) -> Float[Tensor, ""]:
     return learner.metrics(batch)["loss"].mean()
 
 
-# --- results and report -----------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def _best(task: str, trials: Trials) -> int:
@@ -323,11 +337,11 @@ def _results(options: HeadsOptions, trials: Mapping[str, Trials], splits: Splits
     for task, metric in ((GATHERING, "squared_error"), (PICTURES, "accuracy")):
         best, few = _best(task, trials[task]), min(trials[task])
         for heads in dict.fromkeys((best, few, *trials[task])):
-            results.append(Result(f"{task}, {_heads(heads)}", {metric: _mean(trials[task][heads])}))
+            results.append(Result(f"{task}, {heads_in_words(heads)}", {metric: _mean(trials[task][heads])}))
         if task == GATHERING:
             results.insert(1, Result("gathering, always the mean", {metric: 1.0}))
             least = options.least_error(few, options.width // few)
-            results.append(Result(f"gathering, {_heads(few)}, least possible", {metric: least}, limit=True))
+            results.append(Result(f"gathering, {heads_in_words(few)}, least possible", {metric: least}, limit=True))
     for way, curve in pruning_curves(trials[PICTURES][options.pruned]).items():
         half, left = max(curve) // 2, max(curve) - max(curve) // 2
         name = f"pictures, {half} of {max(curve)} heads removed, {way}"
@@ -335,95 +349,22 @@ def _results(options: HeadsOptions, trials: Mapping[str, Trials], splits: Splits
     return [*results, *baselines(splits)]
 
 
-def _comparison_section(options: HeadsOptions, trials: Mapping[str, Trials]) -> Section:
-    gathering, pictures = trials[GATHERING], trials[PICTURES]
-    few, best = min(gathering), _best(GATHERING, gathering)
-    fewest, seen = min(pictures), _best(PICTURES, pictures)
-    words = (
-        f"On the left a query asks for {options.asked} of {options.slots} slots with {options.numbers} numbers each. A "
-        "head returns one weighted mean of the slots, so that the error cannot be smaller than the dotted line, 1 − "
-        f"H/{options.asked} for H heads. It is {_mean(gathering[few]):.3f} with {_heads(few)} of width "
-        f"{options.width // few}, where {options.least_error(few, options.width // few):.3f} is the least possible, "
-        f"and {_mean(gathering[best]):.3f} with {_heads(best)} of width {options.width // best}, the best on "
-        f"validation data. {_narrow(options, gathering)}\n\nOn the right a Vision Transformer of {options.layers} "
-        f"layers classifies pictures: {percent(_mean(pictures[fewest]))} with {_heads(fewest)} a layer, "
-        f"{percent(_mean(pictures[seen]))} with {_heads(seen)}, the best on validation data. "
-        f"{_difference(pictures[seen], pictures[fewest])}"
-    )
-    panels = [
-        HeadScores(
-            "gathering",
-            "mean squared error",
-            {"": {heads: [trial.test for trial in each] for heads, each in gathering.items()}},
-            {heads: options.least_error(heads, options.width // heads) for heads in options.heads},
-        ),
-        HeadScores(
-            "pictures",
-            "accuracy",
-            {"": {heads: [trial.test for trial in each] for heads, each in pictures.items()}},
-        ),
-    ]
-    rows = [
-        [
-            heads,
-            options.width // heads,
-            f"{options.least_error(heads, options.width // heads):.3f}",
-            *_spread(gathering.get(heads, ()), "{:.3f}", 1),
-            *_spread(pictures.get(heads, ()), "{:.1f} %", 100),
-        ]
-        for heads in sorted({*gathering, *pictures})
-    ]
-    sizes = {
-        task: {count_parameters(t.learner.model) for each in of.values() for t in each} for task, of in trials.items()
-    }
-    parameters = ", ".join(f"{task} {_range(numbers)}" for task, numbers in sizes.items())
-    table = Table(
-        ["heads", "width of each", "least possible error", "error of gathering", "of", "accuracy on pictures", "of"],
-        rows,
-        f"Means of {options.repeats} networks on the test part, and their lowest and highest. Parameters whatever the "
-        f"number of heads: {parameters}.",
-    )
-    figure, alt = (
-        scores_by_heads(panels, "heads", logarithmic=True),
-        "error and accuracy by the number of heads, at equal width",
-    )
-    return Section.illustrated("One head and several, at equal width", words, figure, alt, table)
-
-
-def _narrow(options: HeadsOptions, trials: Trials) -> str:
-    """Keys of one number stand on a line."""
-    if options.width not in trials:
-        return ""
-    return (
-        f"{options.width} heads have keys of a single number each, and a softmax along a line singles out its two ends "
-        f"alone: their error is {_mean(trials[options.width]):.3f}."
-    )
-
-
-def _difference(one: Sequence[HeadTrial], other: Sequence[HeadTrial]) -> str:
-    """Whether it is larger than what chance makes."""
-    if len(one) == 1:
-        return ""
-    points, spread = 100 * (_mean(one) - _mean(other)), 100 * max(map(_width, (one, other)))
-    verdict = "more than" if abs(points) > spread else "no more than"
-    return (
-        f"The difference of {points:.1f} points is {verdict} what networks differ by that differ in their first "
-        f"weights and batches alone, {spread:.1f} points."
-    ).replace("-", "−")
-
-
-def _shares_section(options: HeadsOptions, trials: Trials, seed: int) -> Section:
-    shown = {heads: attention_shares(trials[heads][0].learner, options, seed) for heads in _some_heads(options)}
-    few, many = min(shown), max(shown)
-    words = (
-        f"Attention weight of each head (row) on the slots that the query asked for, first to {options.asked}th "
-        "(columns), in one network of each size, means over queries. The largest weight of a head on one of them is "
-        f"{shown[few].amax(1).mean():.2f} on average with {_heads(few)}, and {shown[many].amax(1).mean():.2f} with "
-        f"{_heads(many)}."
-    )
-    figure = head_shares({_heads(heads): values for heads, values in shown.items()})
-    return Section.illustrated(
-        "What the heads attend to", words, figure, "attention of each head on each slot asked for"
+def _comparison(options: HeadsOptions, trials: Mapping[str, Trials]) -> HeadComparison:
+    compared = sorted({heads for each in trials.values() for heads in each})
+    return HeadComparison(
+        scores={
+            task: {heads: [trial.test for trial in each] for heads, each in of.items()} for task, of in trials.items()
+        },
+        best={task: _best(task, of) for task, of in trials.items()},
+        least={heads: options.least_error(heads, options.width // heads) for heads in compared},
+        parameters={
+            task: {count_parameters(t.learner.model) for each in of.values() for t in each}
+            for task, of in trials.items()
+        },
+        width=options.width,
+        asked=options.asked,
+        slots=options.slots,
+        layers=options.layers,
     )
 
 
@@ -443,69 +384,12 @@ def attention_shares(learner: Learner, options: HeadsOptions, seed: int) -> Floa
     return weights.gather(2, places).mean(0)
 
 
-def _pruning_section(options: HeadsOptions, trials: Mapping[str, Trials]) -> Section:
-    curves = {task: pruning_curves(each[options.pruned]) for task, each in trials.items()}
-    width = options.width // options.pruned
-    least = {left: options.least_error(left, width) for left in range(options.pruned + 1)}
-    gathering, pictures = curves[GATHERING], curves[PICTURES]
-    first = [statistics.mean(gathering[BY_IMPORTANCE][options.pruned - gone]) for gone in (0, 1)]
-    total = max(pictures[BY_IMPORTANCE])
-    spare = {way: needless(curve) for way, curve in pictures.items()}
-    words = (
-        f"Heads are removed for good from networks with {options.pruned} in each layer, the least important first: "
-        "that whose factor the loss pulls on least, measured on validation data anew before each removal. Nothing is "
-        "trained afterwards. Beside it, heads are removed in random order.\n\nWhat is asked for fills the width, so "
-        f"that every head is needed there: without one of {options.pruned} the error goes from {first[0]:.3f} to "
-        f"{first[1]:.3f}, where {least[options.pruned - 1]:.3f} is the least possible. On the pictures "
-        f"{spare[BY_IMPORTANCE]} of {total} heads can go before the mean accuracy has fallen by more than a point, and "
-        f"{spare[AT_RANDOM]} in random order."
-    )
-    panels = [
-        HeadScores("gathering", "mean squared error", gathering, least),
-        HeadScores("pictures", "accuracy", pictures),
-    ]
-    chosen = sorted({*range(0, total + 1, max(1, total // 8)), total}, reverse=True)
-    rows = [[left, *(percent(statistics.mean(curve[left])) for curve in pictures.values())] for left in chosen]
-    figure, alt = scores_by_heads(panels, "heads left"), "error and accuracy by the number of heads left"
-    table = Table(["heads left", *(f"accuracy, {way}" for way in pictures)], rows)
-    return Section.illustrated("Do we need all?", words, figure, alt, table)
-
-
 def pruning_curves(trials: Sequence[HeadTrial]) -> dict[str, dict[int, list[float]]]:
     """By the order of removal, the scores of all repeats for each number of heads left."""
     return {
         way: {left: [trial.pruned[way][left] for trial in trials] for left in curve}
         for way, curve in trials[0].pruned.items()
     }
-
-
-def needless(curve: Mapping[int, Sequence[float]]) -> int:
-    """How many heads go before the mean accuracy has fallen by more than a point."""
-    total = max(curve)
-    whole = statistics.mean(curve[total])
-    fallen = [total - left for left, scores in curve.items() if statistics.mean(scores) < whole - POINT]
-    return min(fallen, default=total + 1) - 1
-
-
-def _width(trials: Sequence[HeadTrial]) -> float:
-    scores = [trial.test for trial in trials]
-    return max(scores) - min(scores)
-
-
-def _range(numbers: Collection[int]) -> str:
-    """One number, where all are the same."""
-    return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
-
-
-def _spread(trials: Sequence[HeadTrial], form: str, factor: float) -> list[str]:
-    if not trials:
-        return ["", ""]
-    scores = [factor * trial.test for trial in trials]
-    return [form.format(statistics.mean(scores)), f"{form.format(min(scores))} to {form.format(max(scores))}"]
-
-
-def _heads(count: int) -> str:
-    return "one head" if count == 1 else f"{count} heads"
 
 
 def _shown(task: str, score: float) -> str:

@@ -38,8 +38,8 @@ from neuropil.inspection.gradient_alignment import (
     change_with_examples_apart,
     change_with_later_weights,
 )
-from neuropil.inspection.report.learning_rules import RuleTrial, rule_sections
 from neuropil.inspection.report.page import percent
+from neuropil.inspection.report.studies.learning_rules import RuleTrial, rule_sections
 from neuropil.models.learning_rules.evolution_strategies import EvolutionStrategies
 from neuropil.models.learning_rules.feedback_alignment import FeedbackAlignment, weight_alignment
 from neuropil.models.learning_rules.hebb import HebbianLearning, LabelledHopfield

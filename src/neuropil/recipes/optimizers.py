@@ -22,7 +22,7 @@ the equation. A ball has what gradient descent has not: a velocity, by which it 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -35,7 +35,8 @@ from torch.nn import Parameter
 
 from neuropil.config import Config, option
 from neuropil.inspection.pictures.training import descent_as_flow, optimizer_paths
-from neuropil.inspection.report.page import Picture, Section, Table
+from neuropil.inspection.report.page import Section, Table
+from neuropil.inspection.report.studies.optimizers import Contours, Descent, path_section, rates_section, theory_section
 from neuropil.progress import Display
 from neuropil.randomness import seeded
 from neuropil.tasks import study
@@ -45,8 +46,6 @@ from neuropil.tasks.study import Findings, Study
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-NEAR = 0.01
-"""An optimiser has converged when its excess loss stays within this share of that at the start."""
 HALVINGS, FLOW_STEPS = 5, 50
 """Step sizes at which a descent is compared with its flow, each half of the one before, and steps of the first."""
 STABLE = 0.25
@@ -94,27 +93,6 @@ class UpdateRule:
     full_batch: bool = False
 
 
-@dataclass(frozen=True)
-class Descent:
-    """The path of one optimiser at one learning rate: its weights and excess loss before and after each step."""
-
-    rate: float
-    path: Float[np.ndarray, "position 2"]
-    losses: Float[np.ndarray, " position"]
-
-    @property
-    def final(self) -> float:
-        """The mean excess loss over the last tenth of the steps; infinite where it diverged."""
-        mean = float(self.losses[-max(1, len(self.losses) // 10) :].mean())
-        return mean if np.isfinite(mean) else float("inf")
-
-    def convergence(self) -> int | None:
-        """The step from which on the loss stays near the minimum, for at least the last tenth of the steps."""
-        away = np.flatnonzero(~(self.losses <= NEAR * self.losses[0]))
-        converged = int(away[-1]) + 1
-        return converged if converged <= 0.9 * len(self.losses) else None
-
-
 FULL_BATCH = "gradient descent"
 RULES: dict[str, UpdateRule] = {
     FULL_BATCH: UpdateRule("sgd", full_batch=True),
@@ -139,8 +117,12 @@ def build(options: OptimizersOptions, seed: int) -> Study:
         best = {name: _best(found) for name, found in tried.items()}
         with study.alone():
             flows = [_flow_section(surface, options), _local_minimum_section()]
-        sections = [_path_section(surface, options, best), _rates_section(tried), _theory_section(surface, best)]
-        sections += flows
+        sections = [
+            path_section(_about(surface, options), _contours(surface), best, surface.minimum),
+            rates_section(tried),
+            theory_section(surface.curvatures(), best[FULL_BATCH].rate),
+            *flows,
+        ]
         ordered = study.leading(best, "adam", FULL_BATCH)
         return Findings([Result(name, _metrics(found)) for name, found in ordered.items()], sections)
 
@@ -337,70 +319,19 @@ def order(compared: Sequence[FlowComparison]) -> float:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def _path_section(surface: Surface, options: OptimizersOptions, best: Mapping[str, Descent]) -> Section:
-    x, y, excess = _contours(surface)
-    paths, curves = ({name: getattr(d, part) for name, d in best.items()} for part in ("path", "losses"))
-    figure = optimizer_paths(x, y, excess, paths, curves, loss_label="loss above the minimum")
-    batches = ""
-    if surface.num_examples:
-        size = min(options.batch_size, surface.num_examples)
-        batches = f" Gradient descent takes all examples in each step, the others the same {size} at a time."
-    words = (
-        f"{surface.words}{batches} On the left the paths, on the right the loss above the minimum.\n\nGradient descent "
-        "follows the steepest direction, which points across the valley and not along it; momentum accumulates what "
-        "successive steps agree on; RMSProp and Adam adapt the step size of each weight, so that the flat direction "
-        "moves as fast as the steep one. AdamW is Adam with weight decay. The lowest excess loss here is that of "
-        f"{min(best, key=lambda name: best[name].final)}."
-    )
-    rows = []
-    for name, d in best.items():
-        weights = [f"{weight:.3f}" for weight in d.path[-1]]
-        rows.append([name, f"{d.rate:g}", f"{d.final:.2g}", str(d.convergence() or "–"), *weights])
-    rows.append(["exact minimum", "–", "0", "–", *(f"{weight:.3f}" for weight in surface.minimum)])
-    header = ["optimiser", "learning rate", "excess loss", "converged", "first weight", "second weight"]
-    caption = (
-        "Excess loss: above the minimum, mean of the last tenth of the steps. Converged: the step from which on it "
-        f"stays below {100 * NEAR:g} % of the start."
-    )
-    picture = Picture.of(figure, "paths of the update rules over the surface, and their losses")
-    return Section.of("Paths over the loss surface", words, picture, Table(header, rows, caption))
+def _about(surface: Surface, options: OptimizersOptions) -> str:
+    if not surface.num_examples:
+        return surface.words
+    size = min(options.batch_size, surface.num_examples)
+    return f"{surface.words} Gradient descent takes all examples in each step, the others the same {size} at a time."
 
 
-def _contours(surface: Surface) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _contours(surface: Surface) -> Contours:
     """Both axes of the window, and the loss above the minimum on their grid."""
     x, y = (np.linspace(*ends, 121) for ends in surface.window)
     points = torch.from_numpy(np.stack(np.meshgrid(x, y), axis=-1))  # row column weight
     losses = torch.func.vmap(torch.func.vmap(lambda w: surface.loss(w[None], None)))(points)
     return x, y, (losses - surface.loss(_row(surface.minimum), None)).numpy()
-
-
-def _rates_section(tried: Mapping[str, Sequence[Descent]]) -> Section:
-    words = "Every optimiser had the same grid of learning rates; the best of each is drawn above. A dash: the loss "
-    words += "grew a hundredfold."
-    rows = []
-    for name, descents in tried.items():
-        rows.append([name, *("–" if d.final > 100 * d.losses[0] else f"{d.final:.2g}" for d in descents)])
-    return Section.of("Every learning rate", words, Table(["excess loss at", *(f"{rate:g}" for rate in RATES)], rows))
-
-
-def _theory_section(surface: Surface, best: Mapping[str, Descent]) -> Section:
-    low, high = surface.curvatures()
-    rate = best[FULL_BATCH].rate
-    rows = [
-        ["curvature along the valley, λ_min", f"{low:.3g}"],
-        ["curvature across it, λ_max", f"{high:.3g}"],
-        ["condition number κ = λ_max / λ_min", f"{high / low:.3g}"],
-        ["largest learning rate of gradient descent, 2 / λ_max", f"{2 / high:.3g}"],
-        ["its best learning rate, 2 / (λ_max + λ_min)", f"{2 / (high + low):.3g}"],
-        [f"contraction by one step at {rate:g} along the valley, |1 − η λ_min|", f"{abs(1 - rate * low):.4f}"],
-        ["the same across it, |1 − η λ_max|", f"{abs(1 - rate * high):.4f}"],
-    ]
-    words = (
-        "Near its minimum every smooth surface is quadratic. Gradient descent contracts each direction by a factor of "
-        "its own, and one learning rate must do for both: what is fast enough for the flat direction is too fast for "
-        "the steep one."
-    )
-    return Section.of("Why the valley is hard", words, Table(["at the minimum", ""], rows))
 
 
 def _flow_section(surface: Surface, options: OptimizersOptions) -> Section:
