@@ -22,7 +22,8 @@ from neuropil.config import Config, option
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
-from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from neuropil.training.loop import TrainingConfig, fit
 
 LEARNING_RATE = 1e-3

@@ -202,4 +202,9 @@ def test_three_thousand_nodes_are_folded_until_no_box_is_crowded(make: Callable[
 def test_folds_are_named_after_what_is_in_them_and_shared_leaves_stay_outside():
     top = graph(unrolled_network(270)).box
     assert {child.name.split("× ")[1] for child in top.children if isinstance(child, Box)} == {"RNNCell"}
-    assert {child.name for child in top.children if isinstance(child, Var)} >= {"inputs", "weight", "recurrent", "bias"}
+    assert {child.name for child in top.children if isinstance(child, Var)} >= {
+        "inputs",
+        "input_weight",
+        "state_weight",
+        "bias",
+    }

@@ -128,7 +128,7 @@ def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "show", "mlp")
     assert "hˡ = φ(Wˡ hˡ⁻¹ + bˡ)" in shown
     assert "--weight-decay" in shown
-    searched = "--hidden-sizes none,128,512,128 128,512 512; --dropout 0..0.5; --batch-size 32,64,128"
+    searched = "--hidden-sizes none,32,128,512,128 128,512 512; --dropout 0..0.5; --batch-size 32,64,128"
     assert shown.splitlines()[-1] == (
         f"neuropil tune mlp searches {searched}; --learning-rate 0.0002..0.02; --weight-decay 0.001..0.1."
     )

@@ -22,7 +22,8 @@ from neuropil.models.forecaster import Forecaster, ForecasterConfig, QuantileReg
 from neuropil.models.gan import GAN, AdversarialGame, GANConfig
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.models.seq2seq import AttentionName, Seq2Seq, Seq2SeqConfig

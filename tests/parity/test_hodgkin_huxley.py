@@ -10,7 +10,8 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
+from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley, HodgkinHuxleyConfig, Method
+from neuropil.models.hodgkin_huxley.recording import HodgkinHuxleyRecording
 
 START = -65.0
 MODEL = HodgkinHuxley(HodgkinHuxleyConfig())

@@ -19,7 +19,8 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table, Text
 from neuropil.inspection.report.predictive_coding import error_nodes_section
-from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from neuropil.protocols import Batch
 from neuropil.recipes.predictive_coding import PredictiveCodingOptions, build
 from neuropil.runs.pages.gradients import write_gradients

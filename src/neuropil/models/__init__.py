@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.unet.network import UNet as UNet
     from neuropil.models.unet.network import UNetConfig as UNetConfig
-    from neuropil.models.universal_approximation import RidgeApproximator as RidgeApproximator
-    from neuropil.models.universal_approximation import RidgeApproximatorConfig as RidgeApproximatorConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
     from neuropil.models.vae import VAE as VAE
@@ -102,7 +100,6 @@ MODELS = {
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UNet": "unet.network",
-    "RidgeApproximator": "universal_approximation",
     "UniversalApproximator": "universal_approximation",
     "VAE": "vae",
     "Word2Vec": "word2vec.network",

@@ -40,19 +40,16 @@ from torch.func import functional_call
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.attention import ScaledDot, Smoothing, attend, attention_weights
-from neuropil.parts.kernels import Kernel, KernelName, build_kernel
+from neuropil.parts.kernels import Kernel, KernelName, Square, build_kernel, factorise, reach_of
 from neuropil.parts.parameters import Model
 
 Points: TypeAlias = Float[Tensor, "point width"]
 Values: TypeAlias = Float[Tensor, " point"]
 Asked: TypeAlias = Float[Tensor, "query width"]
 Mask: TypeAlias = Bool[Tensor, "query point"]
-Square: TypeAlias = Float[Tensor, "point point"]
 Logs: TypeAlias = Float[Tensor, " 3"]
 
 QUERIES_AT_ONCE = 1024
-JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Jitter: shares of h added to the diagonal, one after the other, until the factorisation succeeds."""
 LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Where the search for a length begins, as shares of the points' reach."""
 NOISES = (0.01, 0.1, 0.5, 0.9)
@@ -267,16 +264,6 @@ class GaussianProcess(Model):
         return functional_call(self.prior, dict(zip(names, logs, strict=True)), (self.x, self.y))
 
 
-def factorise(covariance: Square, height: Float[Tensor, ""]) -> tuple[Square, float]:
-    """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
-    diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
-    for share in JITTERS:
-        lower, failed = torch.linalg.cholesky_ex(covariance + share * height * diagonal)
-        if covariance.is_meta or not failed:  # what has no values cannot fail
-            return lower, share * height.item() if share else 0.0
-    raise InputError("a covariance must be finite and positive definite", got="one that is not", fix="raise the noise")
-
-
 def require_observations(x: Tensor, y: Tensor) -> None:
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not x.numel():
         rule = "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]"
@@ -303,13 +290,7 @@ def require_function(x: Tensor, y: Tensor) -> None:
 # --- its kin ----------------------------------------------------------------------------------------------------------
 
 
-def smooth(
-    query: Asked,
-    x: Points,
-    y: Values,
-    kernel: Kernel,
-    mask: Mask | None = None,
-) -> Float[Tensor, " query"]:
+def smooth(query: Asked, x: Points, y: Values, kernel: Kernel, mask: Mask | None = None) -> Float[Tensor, " query"]:
     """Kernel smoothing (Nadaraya, Watson): attention with a fixed score; where no point is near, the mean of y."""
     middle = y.mean()
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
@@ -326,20 +307,7 @@ def attended_mean(process: GaussianProcess, query: Asked) -> Float[Tensor, " que
     return (process.prior.mean + process.prior.covariance(query, process.x).sum(1) * mixed).to(query.dtype)
 
 
-def reach_of(x: Points, kernel: KernelName) -> float:
-    """The points' reach, as the kernel measures it: the periodic one winds them onto a circle of width 2."""
-    spread = (x.amax(0) - x.amin(0)).norm().item()
-    return 2.0 if kernel == "periodic" and spread > 0 else spread
-
-
-def fit_length(
-    x: Points,
-    y: Values,
-    kernel: KernelName,
-    *,
-    period: float = 1.0,
-    tries: int = 80,
-) -> float:
+def fit_length(x: Points, y: Values, kernel: KernelName, *, period: float = 1.0, tries: int = 80) -> float:
     """The length scale with the smallest leave-one-out error: a point that saw itself would ask for length 0."""
     others = ~torch.eye(len(x), dtype=torch.bool, device=x.device)
     reach = reach_of(x, kernel)

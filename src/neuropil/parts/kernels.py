@@ -30,6 +30,10 @@ Points: TypeAlias = Float[Tensor, "*batch query width"]
 OtherPoints: TypeAlias = Float[Tensor, "*batch key width"]
 Covariances: TypeAlias = Float[Tensor, "*batch query key"]
 Length: TypeAlias = float | Float[Tensor, ""]
+Square: TypeAlias = Float[Tensor, "point point"]
+
+JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+"""Jitter: shares of h added to the diagonal, one after the other, until the factorisation succeeds."""
 
 
 @dataclass(frozen=True)
@@ -132,3 +136,19 @@ KERNELS: Mapping[KernelName, Callable[[Length], Kernel]] = {
 def build_kernel(name: KernelName, length: Length, *, period: float = 1.0) -> Kernel:
     """A kernel by its name; `period` matters to the periodic one alone."""
     return Periodic(length, period) if name == "periodic" else KERNELS[name](length)
+
+
+def factorise(covariance: Square, height: Float[Tensor, ""]) -> tuple[Square, float]:
+    """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
+    diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+    for share in JITTERS:
+        lower, failed = torch.linalg.cholesky_ex(covariance + share * height * diagonal)
+        if covariance.is_meta or not failed:  # what has no values cannot fail
+            return lower, share * height.item() if share else 0.0
+    raise InputError("a covariance must be finite and positive definite", got="one that is not", fix="raise the noise")
+
+
+def reach_of(x: Float[Tensor, "point width"], kernel: KernelName) -> float:
+    """The points' reach, as the kernel measures it: the periodic one winds them onto a circle of width 2."""
+    spread = (x.amax(0) - x.amin(0)).norm().item()
+    return 2.0 if kernel == "periodic" and spread > 0 else spread

@@ -39,7 +39,7 @@ from neuropil.inspection.report.studies.gaussian_process import (
 )
 from neuropil.models import gaussian_process as gp
 from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention
-from neuropil.parts.kernels import KernelName, build_kernel
+from neuropil.parts.kernels import KernelName, build_kernel, reach_of
 from neuropil.parts.losses import squared_error
 from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
@@ -117,7 +117,7 @@ def _fit(
     process.fit(x[few], y[few]).learn().fit(x, y)
     display.update(0.5, f"Gaussian process: length {process.length:.4g}, noise {math.sqrt(process.noise):.4g}")
     # Waves must reach the next point, or it could not be told from those further off.
-    length = max(gp.fit_length(x, y, "gaussian"), gp.reach_of(x, "gaussian") / len(x))
+    length = max(gp.fit_length(x, y, "gaussian"), reach_of(x, "gaussian") / len(x))
     steps = {"updates": options.updates, "learning_rate": 3e-3, "weight_decay": WEIGHT_DECAY}
     training = TrainingConfig(**steps, keep="last", device="cpu")
     attentions: dict[str, LearnedAttention] = {}

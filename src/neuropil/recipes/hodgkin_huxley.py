@@ -32,10 +32,10 @@ from neuropil.models.hodgkin_huxley.neuron import (
     STEPS,
     HodgkinHuxley,
     HodgkinHuxleyConfig,
-    HodgkinHuxleyRecording,
     Method,
 )
 from neuropil.models.hodgkin_huxley.pump import IonRecording, PumpConfig, PumpedAxon
+from neuropil.models.hodgkin_huxley.recording import HodgkinHuxleyRecording
 from neuropil.parts.synapses import latencies
 from neuropil.progress import Display
 from neuropil.tasks.experiment import Result

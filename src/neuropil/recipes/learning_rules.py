@@ -49,7 +49,8 @@ from neuropil.models.learning_rules.pes import PopulationClassifier, PrescribedE
 from neuropil.models.learning_rules.stdp import SpikingReadout, TaughtSTDP
 from neuropil.models.mlp import MLP
 from neuropil.models.predictive_coding.connection import SlopedName
-from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
 from neuropil.parts.objectives import Classification
 from neuropil.progress import Display

@@ -15,7 +15,8 @@ from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.predictive_coding import inside_sections
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from neuropil.randomness import initialised
 from neuropil.sampling.predictive_coding import LayerNoise
 from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales, require_one_label

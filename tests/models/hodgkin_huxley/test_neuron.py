@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.errors import InputError
+from neuropil.models.hodgkin_huxley.currents import pulse
 from neuropil.models.hodgkin_huxley.neuron import (
     MARCHES,
     STEPS,
@@ -19,7 +20,6 @@ from neuropil.models.hodgkin_huxley.neuron import (
     both,
     exp,
     largest_dt,
-    pulse,
     steady_state,
     time_constants,
 )

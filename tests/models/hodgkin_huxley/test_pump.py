@@ -7,11 +7,11 @@ from scipy import constants
 from scipy.integrate import solve_ivp
 
 from neuropil.errors import InputError
+from neuropil.models.hodgkin_huxley.currents import pulse
 from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxley,
     HodgkinHuxleyConfig,
     MembraneState,
-    pulse,
     steady_state,
 )
 from neuropil.models.hodgkin_huxley.pump import PumpConfig, PumpedAxon, at_concentrations, ion_flows

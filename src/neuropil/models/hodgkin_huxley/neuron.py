@@ -24,9 +24,8 @@ runs the same lines in `forward`, for gradients. Only exp and B differ."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -35,13 +34,13 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+from neuropil.models.hodgkin_huxley.currents import checked_currents
 from neuropil.models.hodgkin_huxley.exponential import bernoulli, both, exp, relax
+from neuropil.models.hodgkin_huxley.recording import HodgkinHuxleyRecording
 from neuropil.parts.compilation import compiled
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.synapses import interval_rates
 
 Method = Literal["staggered", "exponential_euler", "rk4"]
-Time: TypeAlias = float | Float[Tensor, " neuron"]
 IONS = ("sodium", "potassium", "leak")
 
 RATES_REST, REVERSALS = -65.0, (50.0, -77.0, -54.387)
@@ -256,26 +255,6 @@ def time_constants(
 # --- many neurons over time -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class HodgkinHuxleyRecording:
-    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates
-    `n`, `m` and `h` at the end of every step, staggered gates half a step before it."""
-
-    times: Float[Tensor, " spike"]
-    neurons: Int[Tensor, " spike"]
-    voltages: Float[Tensor, "step watched"]
-    n: Float[Tensor, "step watched"]
-    m: Float[Tensor, "step watched"]
-    h: Float[Tensor, "step watched"]
-    num_neurons: int
-    duration: float
-
-    def rates(self, after: float = 0.0) -> Float[Tensor, " neuron"]:
-        """Hz, from the intervals between a neuron's spikes later than `after` ms; 0 for fewer than two."""
-        late = self.times > after
-        return interval_rates(self.times[late], self.neurons[late], self.num_neurons)
-
-
 class HodgkinHuxley(nn.Module):
     """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV),
     where a membrane of its configuration comes to rest."""
@@ -367,14 +346,6 @@ class HodgkinHuxley(nn.Module):
         return [ParameterRow(name, "n", {"n": parameter.numel()}) for name, parameter in self.named_parameters()]
 
 
-def pulse(
-    amplitude: Float[Tensor, " neuron"], *, start: Time, stop: Time = math.inf, duration: float, dt: float
-) -> Float[Tensor, "step neuron"]:
-    """A current of `amplitude` µA/cm² from `start` to `stop` ms, none before and after. Pulses can be added."""
-    begins = dt * torch.arange(round(duration / dt), dtype=torch.double, device=amplitude.device)[:, None]
-    return ((begins > start - dt / 2) & (begins < stop - dt / 2)) * amplitude
-
-
 @torch.no_grad()
 def resting_voltage(membrane: Membrane) -> float:
     """The lowest voltage (mV) at which no net current flows; it lies between the reversal potentials."""
@@ -417,13 +388,6 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
         need = "be stable" if method == "rk4" else "not skip the opening of a gate"
         rule = f"a step of {method} must {need}"
         raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
-
-
-def checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
-    if not (current.numel() and torch.isfinite(current).all()):
-        got = "some that are not" if current.numel() else "none"
-        raise InputError("currents must be finite, and of one neuron at least", got=got)
-    return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
 
 
 SIZES = {

@@ -27,12 +27,12 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+from neuropil.models.hodgkin_huxley.currents import checked_currents
 from neuropil.models.hodgkin_huxley.exponential import both, exp
 from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxley,
     Membrane,
     MembraneState,
-    checked_currents,
     conductances,
     staggered,
     steady_state,

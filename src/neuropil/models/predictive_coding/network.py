@@ -17,7 +17,7 @@ Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled
 as by back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025)."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
@@ -31,11 +31,8 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.predictive_coding.connection import PredictiveConnection, SettlingConnection, SlopedName
 from neuropil.parts.activations import ACTIVATIONS, SLOPES
-from neuropil.parts.losses import positive, weighted_mean, with_gradients
-from neuropil.parts.objectives import Classification, Objective, Regression, loss_weights, measured_weight
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch
 
 States: TypeAlias = list[Tensor]
 """x⁰ … x^L, each [batch unit]."""
@@ -154,7 +151,7 @@ class PredictiveCoding(nn.Module):
         return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
 
     def energy(self, states: States) -> Float[Tensor, " batch"]:
-        return _energy(self.errors(states))
+        return energy_of(self.errors(states))
 
     def silent_errors(self, batch: int, connections: Chosen = None) -> ErrorNodes:
         """Error nodes with a time constant, before any error has reached them."""
@@ -327,88 +324,7 @@ class PredictiveCoding(nn.Module):
         return [connection.row(name) for name, connection in named]
 
 
-class SettledEnergy(Objective[PredictiveCoding]):
-    """Learning: input and target are held, the states between settle, and each connection follows its local rule.
-
-    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
-    (incremental predictive coding); they are kept from one visit to the next, with their error nodes. Weights learn
-    from the error nodes as they are, at equilibrium or on their way there.
-
-    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
-    stretches most, which follows the weights by one step v ← M Mᵀ v in each update."""
-
-    phase = "settled energy"
-
-    def __init__(self, model: PredictiveCoding):
-        self.model = model
-        classifies = model.config.answers == "classes"
-        self.scores = Classification(model) if classifies else Regression(model, scale=model.target_scale.std)
-        self.kept: States = []
-        self.kept_errors: list[Tensor] = []
-        self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
-
-    def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        with torch.no_grad():
-            pairs = zip(self.model.connections, self.stretched, strict=True)
-            self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
-            nodes = self._error_nodes(batch)
-            states = self.settled(batch, nodes)
-            errors = self.model.errors(states)
-            energies, learned = _energy(errors), errors if nodes is None else nodes
-            weights = loss_weights(batch, energies)
-            if weights is not None:
-                # The rules are linear in the errors, and means over the batch: α N / Σ α is 1 on average.
-                share = (weights * len(energies) / positive(weights.sum())).unsqueeze(-1)
-                learned = [error * share for error in learned]
-            rules = self.model.local_rules(states, learned)
-            energy = weighted_mean(energies, weights)
-        return with_gradients(energy, self.model.parameters(), rules)
-
-    def _error_nodes(self, batch: Batch) -> ErrorNodes:
-        """Those of the visit before, or silent ones; kept from here on if there are visits."""
-        visit = batch.get("visit")
-        if visit is not None and visit[0] > 0 and self.kept_errors:
-            nodes = [error.clone() for error in self.kept_errors]
-        else:
-            nodes = self.model.silent_errors(len(batch["input"]))
-        self.kept_errors = [] if visit is None or nodes is None else nodes
-        return nodes
-
-    def settled(self, batch: Batch, errors: ErrorNodes = None) -> States:
-        """From error nodes that are changed with the states, or silent ones."""
-        visit, rates = batch.get("visit"), self.model.rates(norms=self._norms())
-        if visit is None:
-            return self.model(batch["input"], batch["target"], rates=rates, errors=errors)
-        states = self.kept if visit[0] > 0 else None
-        self.kept = self.model(batch["input"], batch["target"], states=states, steps=1, rates=rates, errors=errors)
-        return self.kept
-
-    def _norms(self) -> list[float]:
-        pairs = zip(self.model.connections, self.stretched, strict=True)
-        return torch.stack([(v @ c.weight).norm() for c, v in pairs]).tolist()
-
-    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
-        examples = {"input": batch["input"], "target": batch["target"]}
-        energy = self.model.energy(self.settled(examples))
-        weight = measured_weight(loss_weights(batch, energy))
-        return {**self.scores.metrics(examples), "loss": energy, "energy": energy, **weight}
-
-    def state_dict(self) -> Mapping[str, Tensor]:
-        states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
-        states |= {f"error.{number}": error for number, error in enumerate(self.kept_errors)}
-        return states | {f"stretched.{number}": v for number, v in enumerate(self.stretched)}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        device = self.model.standardize.mean.device
-        self.stretched = [state[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
-        names = (f"state.{layer}" for layer in range(self.model.top + 1))
-        self.kept = [state[name].to(device) for name in names if name in state]
-        names = (f"error.{number}" for number in range(len(self.stretched)))
-        self.kept_errors = [state[name].to(device) for name in names if name in state]
-
-
-def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
+def energy_of(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
     # F = ½ Σ ‖ε‖²
     return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
 
