@@ -23,9 +23,7 @@ from neuropil.recipes.heads import (
     Gather,
     Gathering,
     HeadsOptions,
-    HeadTrial,
     Queries,
-    _difference,
     attention_shares,
     build,
     prune,
@@ -140,20 +138,6 @@ def test_heads_are_removed_one_by_one_from_a_copy():
                 assert scores[4 - gone] == pytest.approx(float(model(x).square().sum()), rel=1e-5)
     assert list(scores) == [4, 3, 2, 1, 0]
     assert sum(each.heads for each in heads_of(model).values()) == 4
-
-
-def test_a_difference_is_compared_with_what_chance_makes():
-    def trials(*scores: float) -> list[HeadTrial]:
-        return [HeadTrial(Gathering(Gather(HeadsOptions(), 1)), score, score, {}) for score in scores]
-
-    chance = "what networks differ by that differ in their first weights and batches alone"
-    assert _difference(trials(0.9, 0.92), trials(0.8, 0.85)) == (
-        f"The difference of 8.5 points is more than {chance}, 5.0 points."
-    )
-    assert _difference(trials(0.8, 0.82), trials(0.79, 0.85)) == (
-        f"The difference of −1.0 points is no more than {chance}, 6.0 points."
-    )
-    assert _difference(trials(0.9), trials(0.8)) == ""
 
 
 # --- the study --------------------------------------------------------------------------------------------------------

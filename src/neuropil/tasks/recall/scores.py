@@ -28,7 +28,7 @@ def settled_at(
 ) -> list[str]:
     """In words, of each state: the stored pattern that it is, or the one that it is most like."""
     overlaps = states.double() @ patterns.double().mT / patterns.shape[1]
-    nearest = overlaps.abs().argmax(1).tolist()
+    nearest: list[int] = overlaps.abs().argmax(1).tolist()
     return [_in_words(float(row[index]), names[index]) for row, index in zip(overlaps, nearest, strict=True)]
 
 

@@ -54,7 +54,7 @@ def comparison_section(found: HeadComparison) -> Section:
         f"validation data. {_narrow(found.width, gathering)}\n\nOn the right a Vision Transformer of {found.layers} "
         f"layers classifies pictures: {percent(mean(pictures[fewest]))} with {heads_in_words(fewest)} a layer, "
         f"{percent(mean(pictures[seen]))} with {heads_in_words(seen)}, the best on validation data. "
-        f"{_difference(pictures[seen], pictures[fewest])}"
+        f"{difference(pictures[seen], pictures[fewest])}"
     )
     panels = [
         HeadScores(
@@ -96,7 +96,7 @@ def _narrow(width: int, scores: Mapping[int, Sequence[float]]) -> str:
     )
 
 
-def _difference(one: Sequence[float], other: Sequence[float]) -> str:
+def difference(one: Sequence[float], other: Sequence[float]) -> str:
     """Whether it is larger than what chance makes."""
     if len(one) == 1:
         return ""
