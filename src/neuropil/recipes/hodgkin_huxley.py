@@ -28,6 +28,7 @@ from neuropil.inspection.pictures.spiking import neurons as pictures
 from neuropil.inspection.report.page import Number, Numbers, Picture, Section, Table, Text
 from neuropil.metrics import find_metric
 from neuropil.models.hodgkin_huxley import neuron as equations
+from neuropil.models.hodgkin_huxley.currents import pulse as current_pulse
 from neuropil.models.hodgkin_huxley.neuron import (
     STEPS,
     HodgkinHuxley,
@@ -151,7 +152,7 @@ class Axon:
     def pulse(
         self, strength: Tensor, duration: float, *, start: float | Tensor = PULSE_AT, width: float | Tensor = PULSE
     ) -> Tensor:
-        return equations.pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
+        return current_pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
 
     def fires(self, current: Float[Tensor, "step neuron"], duration: float, times: int = 1) -> Bool[Tensor, " neuron"]:
         """Whether each neuron fires at least so many times."""
@@ -435,7 +436,7 @@ def _pump_section(axon: Axon, rates: Rates) -> Section:
     """An axon that is made to fire and then left alone, with its pump and with the pump blocked."""
     pumped, current, dt = PumpedAxon(axon.model, axon.options.ions), _firing_current(rates), axon.options.dt
     duration = FIRING + RECOVERY
-    drive = equations.pulse(current, start=0.0, stop=FIRING, duration=duration, dt=dt)
+    drive = current_pulse(current, start=0.0, stop=FIRING, duration=duration, dt=dt)
     recordings = {
         name: pumped.simulate(drive, duration=duration, dt=dt, every=EVERY, blocked=blocked)
         for name, blocked in (("with the pump", False), ("pump blocked", True))
