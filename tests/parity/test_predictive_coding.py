@@ -15,9 +15,9 @@ from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import (
     PredictiveCoding,
     PredictiveCodingConfig,
-    SettledEnergy,
     SlopedName,
 )
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 
 
 @settings(deadline=None, max_examples=60)

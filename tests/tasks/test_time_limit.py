@@ -162,7 +162,7 @@ def test_word_vectors_have_as_many_passes_as_there_is_time_for(monkeypatch):
     training = passes(monkeypatch, 0.1)
     assert (training.chunks, training.epochs) == (539, 14)
     assert training.fitted == (
-        "Chosen for 1 minutes on this machine: 13.5 passes over the training data, at about 100,000 words a second; "
+        "Chosen for 1 minute on this machine: 13.5 passes over the training data, at about 100,000 words a second; "
         "the learning rate falls from 0.025 to 0.0001 over them."
     )
 
@@ -199,7 +199,7 @@ def test_word_vectors_keep_their_choice_and_say_it(tmp_path: Path, capsys: pytes
 
 def test_the_choice_is_one_sentence(monkeypatch):
     assert fit(monkeypatch, {}).training.fitted == (
-        "Chosen for 1 minutes on this machine: width 64, batch size 8, dropout 0.0; at 0.02 seconds an update that "
+        "Chosen for 1 minute on this machine: width 64, batch size 8, dropout 0.0; at 0.02 seconds an update that "
         "makes about 2,700 updates, 0.27 passes over the training data."
     )
 

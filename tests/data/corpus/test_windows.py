@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neuropil.data.corpus.windows import SlidingWindows, TextWindows
@@ -12,6 +12,7 @@ shapes = given(length=st.integers(2, 200), size=st.integers(1, 7), context=st.in
 
 
 @shapes
+@example(length=30, size=1, context=14)
 @settings(deadline=None)
 def test_a_pass_reads_windows_that_do_not_overlap_and_go_on_by_one(length: int, size: int, context: int):
     windows = TextWindows(torch.arange(length, dtype=torch.int32), size, context, seed=3)

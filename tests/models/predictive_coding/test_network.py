@@ -16,10 +16,10 @@ from neuropil.models.predictive_coding.network import (
     Free,
     PredictiveCoding,
     PredictiveCodingConfig,
-    SettledEnergy,
     SlopedName,
     States,
 )
+from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from real_data import digits
 
 DIRECTIONS = ("up", "down", "both")

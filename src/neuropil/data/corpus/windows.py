@@ -33,7 +33,9 @@ class TextWindows:
         self.context = min(context, len(tokens) - 1)
         predicted = len(tokens) - 1
         # Another place to begin costs up to a window, which a short text has not got to spare.
-        self.most_skipped = min(self.context - 1, predicted - self.context, predicted // 10)
+        most = min(self.context - 1, predicted - self.context, predicted // 10)
+        half = 2 * self.context * ((predicted - most) // self.context) >= predicted
+        self.most_skipped = most if half else predicted % self.context
         self.windows = (predicted - self.most_skipped) // self.context
 
     def __len__(self) -> int:
