@@ -30,7 +30,8 @@ from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
-from neuropil.runs.run import FORMAT, Run, load
+from neuropil.runs.run import Run, load
+from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
