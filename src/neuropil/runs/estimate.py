@@ -1,6 +1,6 @@
 """How long a run will take on this machine, about: its experiment is built, and a few of its updates are timed.
 
-    seconds = preparing + updates · seconds of one + validations · seconds of one + evaluation and report
+seconds = preparing + updates · seconds of one + validations · seconds of one + evaluation and report
 """
 
 import time
