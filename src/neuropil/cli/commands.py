@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, train, use, words
+from neuropil.cli import inspect, lab, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -189,6 +189,13 @@ COMMANDS = {
         "look inside a trained model",
         inspect.inspect,
         inspect.InspectArguments,
+    ),
+    "lab": Command(
+        "lab [--runs DIR] [--port N]",
+        "a page in the browser: train, watch and question every network",
+        lab.lab,
+        lab.LabArguments,
+        (),
     ),
 }
 
