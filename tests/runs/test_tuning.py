@@ -19,6 +19,7 @@ from neuropil.config import Config
 from neuropil.errors import InputError, RunError
 from neuropil.runs import tuning
 from neuropil.runs.search_folder import Tuning, tunable_plan
+from neuropil.runs.search_space import search_space
 from neuropil.runs.tuning import TimeLimit, resume_tuning, tune
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.time_limit import Candidate
@@ -378,6 +379,14 @@ def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypat
             "neuropil tune is for a system that learns by a loss and has a validation part, but got 'overfitting': "
             "use neuropil train overfitting.",
         ),
+        (
+            "attention --embedding none --value-width 8 --width 32",
+            "--width has no effect on raw patches whose values have a width: leave it out.",
+        ),
+        (
+            "attention --embedding none --value-width 8 --over width=32,64",
+            "--width has no effect on raw patches whose values have a width: leave it out.",
+        ),
         ("mpl", "a system must be one that `neuropil list` shows, but got 'mpl': did you mean 'mlp'?"),
     ],
 )
@@ -387,6 +396,12 @@ def test_bad_words_get_one_sentence_and_leave_nothing(
     monkeypatch.chdir(tmp_path)
     assert said(capsys, "tune", *words.split(), code=2) == f"neuropil: {complaint}"
     assert not any(tmp_path.iterdir())
+
+
+def test_an_option_without_effect_beside_what_was_given_is_not_searched():
+    given = {"embedding": "none", "value_width": 8}
+    idle, usual = (tunable_plan("attention", 0, options) for options in (given, {"embedding": "none"}))
+    assert search_space(usual.typed, usual.given, {}).keys() - search_space(idle.typed, idle.given, {}) == {"width"}
 
 
 def test_wrong_data_is_refused_before_a_folder_is_made(

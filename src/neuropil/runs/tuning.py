@@ -42,6 +42,7 @@ from neuropil.runs.start import (
     complete,
     new_folder,
     now,
+    require_effect,
     require_new,
     require_startable,
     whole_paths,
@@ -82,6 +83,7 @@ def tune(
     over = over or {}
     plan = tunable_plan(name, seed, options)
     space = search_space(plan.typed, plan.given, over)
+    require_effect(over, plan.typed.idle_options())
     found = Tuning.load(out) if out is not None and is_tuning(Path(out)) else None
     if found is not None:
         found.require_same(plan, over)
