@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,10 +79,19 @@ def show(arguments: ShowArguments) -> None:
     ]
     print_table(["option", "type", "default", "meaning"], rows)
     if recipe.tunable:
-        from neuropil.runs.search_space import describe_searched
+        usual = _searched(embedded)
+        print(f"\nneuropil tune {system.name} searches {'; '.join(usual.values())}.")
+        for flag, options in by_flag.items():
+            others = [words for name, words in _searched(options).items() if words != usual.get(name)]
+            if others:
+                print(f"With {flag} it searches {'; '.join(others)} instead.")
 
-        tuned = [f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in embedded if each.tune is not None]
-        print(f"\nneuropil tune {system.name} searches {'; '.join(tuned)}.")
+
+def _searched(options: Sequence[Option]) -> dict[str, str]:
+    """What `neuropil tune` searches of each option that declares it, which follows the default."""
+    from neuropil.runs.search_space import describe_searched
+
+    return {each.name: f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in options if each.tune}
 
 
 def _default(option: Option, others: Mapping[str, Option]) -> str:
