@@ -262,6 +262,12 @@ def test_with_a_pump_the_report_says_what_it_restores_and_what_runs_down_without
     assert any(isinstance(block, Picture) for block in section.blocks)
 
 
+def test_concentrations_and_diameter_have_an_effect_beside_a_pump_alone():
+    idle = options_with().idle_options()
+    assert idle == dict.fromkeys(("diameter", "sodium_outside", "potassium_inside"), "an axon without --pump")
+    assert options_with(pump=True).idle_options() == {}
+
+
 def test_a_pump_that_cannot_balance_the_membrane_is_refused_before_anything_runs():
     with pytest.raises(InputError) as error:
         options_with(pump=True, leak_reversal=-90.0)

@@ -51,6 +51,10 @@ class PumpConfig(Config):
     sodium_outside: float = option(145.0, "sodium concentration outside (mM)", low=1, high=1000)
     potassium_inside: float = option(140.0, "potassium concentration inside at rest (mM)", low=1, high=1000)
 
+    def without_effect(self) -> dict[str, str]:
+        others = (each.name for each in self.options() if each.name != "pump")
+        return {} if self.pump else dict.fromkeys(others, "an axon without --pump")
+
 
 class Ions(NamedTuple):
     """What the concentrations obey: RT/F (mV), mM outside, leaks (mS/cm²), E_Cl (mV), ρ (µA/cm²), and mM/ms that a
