@@ -15,8 +15,9 @@ import pytest
 import neuropil
 from command_line import said
 from neuropil.cli import main
-from neuropil.config import Config
+from neuropil.config import Config, flag_of
 from neuropil.errors import InputError, RunError
+from neuropil.metrics import find_metric
 from neuropil.runs import tuning
 from neuropil.runs.search_folder import Tuning, tunable_plan
 from neuropil.runs.search_space import search_space
@@ -452,3 +453,32 @@ def test_json_for_other_programs(found: Tuning, capsys: pytest.CaptureFixture[st
     assert record["trial"] == found.settings["best"]
     assert record["options"] == json.loads(json.dumps(found.chosen))
     assert [result["name"] for result in record["results"]] == ["tuned mlp", "default options"]
+
+
+def test_show_has_the_trials_of_a_search_and_what_was_chosen(
+    found: Tuning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(found.folder.parent)
+    shown = said(capsys, "show", "search").splitlines()  # a name without a slash
+    assert shown[:2] == ["search: a search over the options of mlp, seed 2", found.settings["command"]]
+    best, rows = found.settings["best"], [line.split("\t") for line in shown]
+    metrics = {row[0]: row[2] for row in rows if len(row) > 1 and row[1] in ("complete", "pruned")}
+    assert metrics == {
+        f"{each.number}" + " (best)" * (each.number == best): find_metric("loss").text(each.value or 0)
+        for each in found.rows
+    }
+    assert {row[0] for row in rows if row[0].startswith("--")} == {flag_of(name) for name in found.space}
+    assert found.settings["outcome"] in shown
+    assert "Run: search/best" in shown
+    record = json.loads(said(capsys, "show", "search", "--json"))
+    assert (record["search"], record["best"], record["finished"]) == ("search", best, True)
+    assert record["options"] == json.loads(json.dumps(found.chosen))
+    assert [each["number"] for each in record["trials"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_show_says_how_an_unfinished_search_goes_on(found: Tuning, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = shutil.copytree(found.folder, tmp_path / "a search")
+    unfinish(folder)
+    shown = said(capsys, "show", str(folder)).splitlines()
+    assert shown[-1] == f"It is not finished: neuropil resume '{folder}'"
+    assert [row.split("\t")[0] for row in shown[4:10]] == ["1", "2", "3", "4", "5", "6"]

@@ -102,7 +102,7 @@ def tune(
         found = Tuning(folder, _settings(plan, space, over, experiment, limit))
     else:
         found.require_data(experiment)
-    found.write(trials=trials, minutes=minutes)
+    found.write(trials=trials, minutes=minutes, metric=selection.metric.name)
     return _Session(found, plan, selection, show_progress, began).run(report=report)
 
 
@@ -326,7 +326,6 @@ class _Session:
                 results.append(Result(DEFAULT, default.own_result().metrics))
         tuning.settings |= {
             "best": best.number,
-            "metric": self.selection.metric.name,
             "importance": self.search.importance([trial for trial in trials if self._inside(trial.options)]),
             "results": [{"name": each.name, "metrics": dict(each.metrics)} for each in results],
         }
