@@ -1,6 +1,7 @@
 """Attacks on runs: pictures, rows and texts, of the held-out part and of the user's."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,24 @@ def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        lambda y: y,
+        lambda y: y.float(),
+        lambda y: y.numpy().astype(np.int16),
+        lambda y: y.double().numpy(),
+        lambda y: y.tolist(),
+        lambda y: list(y),
+        lambda y: [str(number) for number in y.tolist()],
+    ],
+)
+def test_labels_may_be_tensors_arrays_and_lists_of_numbers(pictures: Run, given: Callable[[torch.Tensor], Any]):
+    digits = load_digits()
+    found = attacked(pictures, digits.inputs[:5], given(digits.targets[:5]), eps=0.01, steps=1)
+    assert found.labels == [str(number) for number in digits.targets[:5].tolist()]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"target": "12"}, "a class must be one that the model knows, but got '12': did you mean '1'?"),
@@ -132,6 +151,8 @@ def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
         ({"eps": 0.0}, "eps must be above 0, but got 0.0."),
         ({"eps": 2.0}, "ε of pictures counts from 0 to 1, but got 2: divide shades by 255."),
         ({"generator": 0}, "generator is not an option of an attack, but got generator=: see neuropil attack --help."),
+        ({"labels": torch.tensor([1.5, 2])}, "a class must be one that the model knows, but got '1.5': "),
+        ({"labels": torch.eye(2)}, "a class must be one that the model knows, but got '[1.0, 0.0]': "),
         ({"labels": ["1"]}, "there must be a label for each input, but got 1 for 2 inputs."),
     ],
 )

@@ -141,10 +141,18 @@ def class_number(name: str, classes: Sequence[str]) -> int:
 
 
 def class_numbers(labels: Any, classes: Sequence[str], count: int) -> list[int]:
-    """Of names of classes, or of what is written as they are, for each of `count` inputs."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    """Of names of classes, or of what is written as they are, in a list, a tensor or an array, for each of `count`
+    inputs. Whole numbers may be floats."""
+    values = labels.tolist() if hasattr(labels, "tolist") else labels
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError("labels must be a list of classes", got=f"{labels!r}", fix="give one for each input")
-    names = [str(label) for label in labels]
+    names = [_class_name(value, classes) for value in values]
     if len(names) != count:
         raise InputError("there must be a label for each input", got=f"{len(names)} for {count} inputs")
     return [class_number(name, classes) for name in names]
+
+
+def _class_name(label: Any, classes: Sequence[str]) -> str:
+    value = label.item() if hasattr(label, "item") else label
+    whole = isinstance(value, float) and value.is_integer() and str(value) not in classes
+    return str(int(value) if whole else value)
