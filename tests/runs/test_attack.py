@@ -257,6 +257,14 @@ def test_options_of_pictures_are_refused_for_texts(texts: Run):
             "--surrogate has no effect on texts, whose words are substituted: leave it out.",
         ),
         (
+            ["TEXTS", "a text", "--minimal"],
+            "--minimal (--method minimal) has no effect on texts, whose words are substituted: leave it out.",
+        ),
+        (
+            ["TEXTS", "a text", "--method", "fgsm"],
+            "--method has no effect on texts, whose words are substituted: leave it out.",
+        ),
+        (
             ["PICTURES", "--out", "a.png", "--surrogate", "PICTURES"],
             "--surrogate is for the page on the held-out part, but got inputs or --out: leave out the inputs and "
             "--out.",

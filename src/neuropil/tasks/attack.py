@@ -55,7 +55,9 @@ class AttackConfig(Config):
         usual = {each.name: each.default for each in AttackConfig().options()}
         for each in self.options():
             if each.name in idle and each.default != usual[each.name]:
-                refuse_option(each.name, what)
+                by_flag = each.name == "method" and each.default in ("minimal", "strongest")  # or by its own name
+                flag = f"--{each.default} (--method {each.default})" if by_flag else flag_of(each.name)
+                refuse_flag(flag, what)
 
     def target_number(self, classes: Sequence[str]) -> int | None:
         return None if self.target is None else class_number(self.target, classes)
@@ -131,7 +133,11 @@ class Attackable(Protocol):
 
 
 def refuse_option(name: str, what: str) -> NoReturn:
-    raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
+    refuse_flag(flag_of(name), what)
+
+
+def refuse_flag(flag: str, what: str) -> NoReturn:
+    raise InputError(f"{flag} has no effect on {what}", fix="leave it out")
 
 
 def class_number(name: str, classes: Sequence[str]) -> int:
