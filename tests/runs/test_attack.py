@@ -346,7 +346,9 @@ def test_the_command_writes_a_page_and_prints_accuracies(pictures: Run, capsys: 
 def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     Image.fromarray(load_digits().inputs[0, 0].numpy()).save(tmp_path / "zero.png")
     main(["attack", str(pictures.folder), str(tmp_path / "zero.png"), "--minimal", "--out", str(tmp_path / "a.png")])
-    name, classes, fooled, _ = capsys.readouterr().out.strip().split("\t")
+    header, line = capsys.readouterr().out.strip().split("\n")
+    assert header.split("\t") == ["input", "predicted class", "outcome", "L∞ distance (pixels from 0 to 1)"]
+    name, classes, fooled, _ = line.split("\t")
     assert (name, classes[:4], fooled) == ("zero.png", "0 → ", "fooled")
     assert (tmp_path / "a.png").exists()
 
@@ -354,3 +356,7 @@ def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: py
 def test_the_command_answers_for_texts(texts: Run, capsys: pytest.CaptureFixture[str]):
     main(["attack", str(texts.folder), "good film and fine story", "--words", "1.0", "--json"])
     assert json.loads(capsys.readouterr().out)["input"] == "good film and fine story"
+    main(["attack", str(texts.folder), "good film and fine story", "--words", "1.0"])
+    header, line = capsys.readouterr().out.strip().split("\n")
+    assert header.split("\t") == ["input", "predicted class", "outcome", "substituted words"]
+    assert line.startswith("good film and fine story\t")

@@ -72,6 +72,11 @@ class AttackedInputs(Answers, Protocol):
     def names(self) -> Sequence[str]: ...
 
     @property
+    def header(self) -> Sequence[str]:
+        """Of the cells of `lines`."""
+        ...
+
+    @property
     def natural_risk(self) -> float: ...
 
     @property
