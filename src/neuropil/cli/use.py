@@ -375,8 +375,9 @@ def attack(arguments: AttackArguments) -> None:
 def _attack_inputs(opened: "Run", config: "AttackConfig", arguments: AttackArguments) -> None:
     from neuropil.runs.attack import attack_run
 
+    what = "inputs" if arguments.inputs else "held-out part"
     with Stages("attack") as stages:
-        found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
+        found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(what))
     if arguments.json:
         _print_answers("input", found.names, found, as_json=True)
     else:
