@@ -339,6 +339,11 @@ def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypat
             "mlp --over dropuot=0,0.1",
             "what is searched must be an option that `neuropil show` lists, but got 'dropuot': did you mean 'dropout'?",
         ),
+        (
+            "mlp --over lr=1e-4..1e-2",
+            "what is searched must be an option that `neuropil show` lists, but got 'lr': "
+            "most like it are l1, norm, flip, clip, learning-rate.",
+        ),
         ("mlp --over dropout=0.5..2", "dropout must be at most 0.95, but got 2.0."),
         (
             "mlp --over dropout=0.5..0.1",
