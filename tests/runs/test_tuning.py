@@ -297,13 +297,19 @@ def test_trials_are_as_long_as_a_run_or_share_the_time(
     assert limit.reserve == pytest.approx(max(6 * minutes, 2 * (2 * 0.5 + 1.0 + 3 * 1.0)))
 
 
-def test_each_trial_gets_its_time_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_each_trial_gets_its_time_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Tuning, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setattr(TimeLimit, "of", lambda *_: TimeLimit(2, 60.0, reserve=1.0, seconds=0.2))
     limited = search(tmp_path / "search", trials=2, minutes=60.0)
     for trial in limited.rows:
         training = neuropil.load(limited.trial_folder(trial.number)).settings["options"]["training"]
         assert training["seconds"] == 0.2
         assert training["fitted"] == "Trained for 0.2 seconds, as each trial of its search."
+    sentence = "That command trains for a whole run, where each trial had 0.2 seconds."
+    shown = said(capsys, "show", str(limited.folder)).splitlines()
+    assert shown[shown.index(limited.best.settings["command"]) + 1] == sentence
+    assert "That command" not in said(capsys, "show", str(found.folder))
 
 
 def test_a_finished_search_takes_no_further_trials(found: Tuning):

@@ -87,5 +87,7 @@ def print_search(tuning: "Tuning", *, as_json: bool) -> None:
     print_table(["", *overview.metric_names(results)], overview.result_rows(results))
     print(tuning.settings["outcome"], overview.margin(results), sep="\n")
     print(f"Run: {best.folder}", best.settings["command"], sep="\n")
+    if (seconds := tuning.settings["seconds"]) is not None:
+        print(f"That command trains for a whole run, where each trial had {seconds:.3g} seconds.")
     if tuning.report.exists():
         print(f"Report: {tuning.report}")
