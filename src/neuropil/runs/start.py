@@ -34,8 +34,8 @@ from neuropil.runs.run import FORMAT, Run, load
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, prepare_precision
 
 
 def train(
