@@ -29,8 +29,8 @@ from neuropil.tasks.classification.robustness import RobustnessTest, robustness_
 from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
 from neuropil.tasks.classification.threats import feature_units, threat_model
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 
 
 class ObjectiveConfig(ClassWeightsConfig):

@@ -31,8 +31,8 @@ from neuropil.tasks.forecasting.scores import (
     error_quantiles,
     stretched,
 )
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.weights import save_model
 
 MOST_IN_A_PASS = 10_000
