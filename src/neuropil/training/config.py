@@ -1,5 +1,6 @@
 """What a training is asked for, and whether its model, its data and this machine can do it."""
 
+import math
 import os
 import shutil
 from collections.abc import Iterable, Sized
@@ -11,7 +12,7 @@ from torch.nn import Module
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError, nearest
 from neuropil.metrics import find_metric
-from neuropil.protocols import OptimizerName, Uncompilable
+from neuropil.protocols import Batches, OptimizerName, Uncompilable
 from neuropil.ranges import around, times
 from neuropil.training.precision import prepare_bfloat16
 from neuropil.training.schedules import ScheduleName
@@ -52,6 +53,7 @@ class TrainingConfig(Config):
     checkpoint_seconds: float = option(20.0, "seconds between checkpoints", low=0)
     device: str = option("auto", "device: auto, cpu, cuda, cuda:1, mps")
     tensorboard: bool = option(False, "write TensorBoard events into the run folder")
+    previews: bool = option(False, "write previews.jsonl: what the model makes of a fixed set at each validation")
 
     @property
     def time_limit(self) -> float | None:
@@ -62,6 +64,13 @@ class TrainingConfig(Config):
     def keeps_best(self) -> bool:
         """Early stopping waits for weights that get no better, and so leaves the best."""
         return self.keep == "best" or self.patience is not None
+
+
+def planned_length(config: TrainingConfig, train: Batches) -> tuple[int, int]:
+    """Passes and updates of a run that no time limit ends."""
+    updates_per_epoch = math.ceil(len(train) / config.accumulate)
+    epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
+    return epochs, epochs * updates_per_epoch
 
 
 def pick_device(name: str) -> torch.device:

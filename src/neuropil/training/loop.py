@@ -10,7 +10,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,6 @@ from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
 from neuropil.training.config import (
-    LEAST_EPOCHS,
     TrainingConfig,
     prepare_precision,
     require_compilable,
@@ -50,6 +49,7 @@ from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
+from neuropil.training.previews import Preview, Previews
 from neuropil.training.schedules import rate_share
 from neuropil.training.weights import load_model, save_model
 
@@ -89,11 +89,13 @@ def fit(
     title: str = "training",
     show_progress: bool = True,
     watch: Watch | None = None,
+    preview: Callable[[], Preview | None] | None = None,
 ) -> list[Row]:
     """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
-    `metrics.jsonl`; returns the rows of the latter.
+    `metrics.jsonl`; returns the rows of the latter. `preview` tells what the model makes of a fixed set, for those who
+    ask for previews.
     """
     prepare_precision(config)
     device = next(learner.model.parameters()).device
@@ -101,7 +103,7 @@ def fit(
     if config.compile:
         learner.model.compile()
     with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
-        loop = _Loop(learner, train, validation, config, seed, folder, device, watch)
+        loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview)
         with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
     return loop.history.rows
@@ -127,6 +129,7 @@ class _Loop:
         folder: Path,
         device: torch.device,
         watch: Watch | None = None,
+        preview: Callable[[], Preview | None] | None = None,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
@@ -143,13 +146,13 @@ class _Loop:
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+        wanted = config.previews and preview is not None
+        self.previews = Previews(folder, preview, step=self.state.step) if wanted else None
         self.warned = set[str]()
         self.examples, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
-        updates_per_epoch = math.ceil(len(train) / config.accumulate)
         self.time_limit = config.time_limit
-        self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
-        self.updates = self.epochs * updates_per_epoch
+        self.epochs, self.updates = planned_length(config, train)
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
@@ -159,6 +162,7 @@ class _Loop:
         with StopRequest() as stop:
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
                 self._validate()
+            self._preview()
             self.model.train()
             if self.time_limit is not None and self.validation is not None and not self.state.step:
                 self._validate_next(evaluation_seconds(self.learner, self.validation) / self.time_limit)
@@ -277,6 +281,7 @@ class _Loop:
 
     def _validate(self) -> None:
         if self.validation is None:
+            self._preview()
             return
         began = self._share_done()
         with self._averaged(), self._precision():
@@ -292,8 +297,19 @@ class _Loop:
                 self.state.validations_since_best += 1
         self._warn(metrics)
         self._validate_next(self._share_done() - began)
+        self._preview()
         if self.watch is not None:
             self.watch(self.history.rows, min(1.0, self._share_done()))
+
+    def _preview(self) -> None:
+        step, last = self.state.step, self._share_done() >= 1
+        if self.previews is None or not self.previews.due(step, self._elapsed(), last=last):
+            return
+        was_training, devices = self.model.training, [self.device.index or 0] if self.device.type == "cuda" else []
+        self.model.eval()
+        with self._averaged(), torch.no_grad(), torch.random.fork_rng(devices=devices):
+            self.previews.add(step, self._row("validation")["epoch"])
+        self.model.train(was_training)
 
     def _warn(self, metrics: Mapping[str, float]) -> None:
         """At first no learner is any good. A fault is named once, by its first words: its numbers change."""
