@@ -47,6 +47,19 @@ VIEWS = (
         ("neuropil.models.lif.leak", "neuropil.models.lif.until_spike", "neuropil.models.lif.rate"),
         needs_run=False,
     ),
+    LabView(
+        "hodgkin_huxley",
+        "Hodgkin–Huxley neuron",
+        "voltage, gates and ionic currents of a membrane under pulses that you shape",
+        ("hodgkin_huxley",),
+        (
+            "neuropil.models.hodgkin_huxley.neuron.rates",
+            "neuropil.models.hodgkin_huxley.neuron.conductances",
+            "neuropil.models.hodgkin_huxley.neuron.staggered",
+            "neuropil.models.hodgkin_huxley.neuron.HodgkinHuxley.ionic_currents",
+        ),
+        needs_run=False,
+    ),
 )
 
 
