@@ -60,6 +60,22 @@ VIEWS = (
         ),
         needs_run=False,
     ),
+    LabView(
+        "spiking_network",
+        "A spiking network while it runs",
+        "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
+        ("spiking_network", "balanced_network"),
+        (
+            "neuropil.models.balanced_network.balanced_network",
+            "neuropil.models.spiking.network.SpikingSimulator.change",
+            "neuropil.models.spiking.kernel.integrate",
+            "neuropil.models.spiking.delivery.send_same",
+            "neuropil.models.balanced_network.stationary_rate",
+            "neuropil.inspection.spike_statistics.synchrony",
+            "neuropil.inspection.spike_statistics.regime",
+        ),
+        needs_run=False,
+    ),
 )
 
 
