@@ -64,7 +64,7 @@ VIEWS = (
         "spiking_network",
         "A spiking network while it runs",
         "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
-        ("spiking_network", "balanced_network"),
+        ("balanced_network", "spiking_network"),
         (
             "neuropil.models.balanced_network.balanced_network",
             "neuropil.models.spiking.network.SpikingSimulator.change",
