@@ -47,6 +47,35 @@ VIEWS = (
         ("neuropil.models.lif.leak", "neuropil.models.lif.until_spike", "neuropil.models.lif.rate"),
         needs_run=False,
     ),
+    LabView(
+        "hodgkin_huxley",
+        "Hodgkin–Huxley neuron",
+        "voltage, gates and ionic currents of a membrane under pulses that you shape",
+        ("hodgkin_huxley",),
+        (
+            "neuropil.models.hodgkin_huxley.neuron.rates",
+            "neuropil.models.hodgkin_huxley.neuron.conductances",
+            "neuropil.models.hodgkin_huxley.neuron.staggered",
+            "neuropil.models.hodgkin_huxley.neuron.HodgkinHuxley.ionic_currents",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "spiking_network",
+        "A spiking network while it runs",
+        "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
+        ("balanced_network", "spiking_network"),
+        (
+            "neuropil.models.balanced_network.balanced_network",
+            "neuropil.models.spiking.network.SpikingSimulator.change",
+            "neuropil.models.spiking.kernel.integrate",
+            "neuropil.models.spiking.delivery.send_same",
+            "neuropil.models.balanced_network.stationary_rate",
+            "neuropil.inspection.spike_statistics.synchrony",
+            "neuropil.inspection.spike_statistics.regime",
+        ),
+        needs_run=False,
+    ),
 )
 
 

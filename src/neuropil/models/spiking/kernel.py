@@ -95,6 +95,8 @@ class Wires(NamedTuple):
     target: np.ndarray
     port: np.ndarray
     delay: np.ndarray
+    since: np.ndarray
+    """The first step whose spikes it carries: 0, unless its delay was changed on the way."""
     scale: np.ndarray
     """What its weights are multiplied with, 1/τ among it."""
     plastic: np.ndarray
