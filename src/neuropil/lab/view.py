@@ -47,6 +47,14 @@ VIEWS = (
         ("neuropil.models.lif.leak", "neuropil.models.lif.until_spike", "neuropil.models.lif.rate"),
         needs_run=False,
     ),
+    LabView(
+        "optimizers",
+        "Optimisers racing",
+        "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
+        ("optimizers",),
+        ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
+        needs_run=False,
+    ),
 )
 
 
