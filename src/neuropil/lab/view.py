@@ -55,6 +55,14 @@ VIEWS = (
         ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
         needs_run=False,
     ),
+    LabView(
+        "autodiff",
+        "Expression graph",
+        "the graph of a formula that you type, stepped forward and backward",
+        ("autodiff",),
+        ("neuropil.autodiff.engine.Var._walk", "neuropil.autodiff.engine.Op", "neuropil.autodiff.formula.Formula"),
+        needs_run=False,
+    ),
 )
 
 
