@@ -63,6 +63,19 @@ VIEWS = (
         ("neuropil.autodiff.engine.Var._walk", "neuropil.autodiff.engine.Op", "neuropil.autodiff.formula.Formula"),
         needs_run=False,
     ),
+    LabView(
+        "playground",
+        "Learning in the plane",
+        "a small perceptron that learns two classes of points while you watch each of its units",
+        ("mlp",),
+        (
+            "neuropil.models.mlp.MLP.forward",
+            "neuropil.training.stepwise.StepwiseTraining.update",
+            "neuropil.parts.objectives.Classification",
+            "neuropil.inspection.units.unit_activations",
+        ),
+        needs_run=False,
+    ),
 )
 
 
