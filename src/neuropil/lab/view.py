@@ -76,6 +76,19 @@ VIEWS = (
         ),
         needs_run=False,
     ),
+    LabView(
+        "gan_game",
+        "The adversarial game",
+        "a generator and a discriminator learn from each other on a ring of eight Gaussians",
+        ("gan",),
+        (
+            "neuropil.models.gan.AdversarialGame",
+            "neuropil.models.gan.r1_penalty",
+            "neuropil.models.gan.targeted_attack",
+            "neuropil.training.stepwise.StepwiseTraining.update",
+        ),
+        needs_run=False,
+    ),
 )
 
 
