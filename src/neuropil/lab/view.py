@@ -47,6 +47,19 @@ VIEWS = (
         ("neuropil.models.lif.leak", "neuropil.models.lif.until_spike", "neuropil.models.lif.rate"),
         needs_run=False,
     ),
+    LabView(
+        "classification",
+        "Classification",
+        "draw a picture and see the probabilities of the classes move, and the layers behind them",
+        PICTURE_CLASSIFIERS,
+        (
+            "neuropil.data.examples.drawings.InkFrame",
+            "neuropil.tasks.classification.predictor.ExamplePredictor.predict_examples",
+            "neuropil.inspection.activation_maps.activation_maps",
+            "neuropil.inspection.input_products.input_products",
+            "neuropil.models.spiking.classifier.SpikingClassifier.activity",
+        ),
+    ),
 )
 
 
