@@ -60,6 +60,17 @@ VIEWS = (
             "neuropil.models.spiking.classifier.SpikingClassifier.activity",
         ),
     ),
+    LabView(
+        "adversarial",
+        "Adversarial examples",
+        "how little a picture must change for another answer, in the direction that an attack finds",
+        ("mlp", "cnn", "vit"),
+        (
+            "neuropil.adversarial.gradient_attack.gradient_attack",
+            "neuropil.adversarial.threat_model.Ball",
+            "neuropil.adversarial.minimal.minimal_attack",
+        ),
+    ),
 )
 
 
