@@ -71,6 +71,17 @@ VIEWS = (
             "neuropil.adversarial.minimal.minimal_attack",
         ),
     ),
+    LabView(
+        "latent",
+        "Latent plane",
+        "codes of pictures as a map, and what is decoded under the pointer and between two of them",
+        ("vae", "autoencoder"),
+        (
+            "neuropil.models.vae.VAE",
+            "neuropil.tasks.reconstruction.predictor.Reconstructor",
+            "neuropil.parts.coders.latents.interpolate",
+        ),
+    ),
 )
 
 
