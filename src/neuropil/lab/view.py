@@ -109,6 +109,39 @@ VIEWS = (
             "neuropil.training.stepwise.StepwiseTraining.update",
         ),
         needs_run=False,
+        "classification",
+        "Classification",
+        "draw a picture and see the probabilities of the classes move, and the layers behind them",
+        PICTURE_CLASSIFIERS,
+        (
+            "neuropil.data.examples.drawings.InkFrame",
+            "neuropil.tasks.classification.predictor.ExamplePredictor.predict_examples",
+            "neuropil.inspection.activation_maps.activation_maps",
+            "neuropil.inspection.input_products.input_products",
+            "neuropil.models.spiking.classifier.SpikingClassifier.activity",
+        ),
+    ),
+    LabView(
+        "adversarial",
+        "Adversarial examples",
+        "how little a picture must change for another answer, in the direction that an attack finds",
+        ("mlp", "cnn", "vit"),
+        (
+            "neuropil.adversarial.gradient_attack.gradient_attack",
+            "neuropil.adversarial.threat_model.Ball",
+            "neuropil.adversarial.minimal.minimal_attack",
+        ),
+    ),
+    LabView(
+        "latent",
+        "Latent plane",
+        "codes of pictures as a map, and what is decoded under the pointer and between two of them",
+        ("vae", "autoencoder"),
+        (
+            "neuropil.models.vae.VAE",
+            "neuropil.tasks.reconstruction.predictor.Reconstructor",
+            "neuropil.parts.coders.latents.interpolate",
+        ),
     ),
 )
 

@@ -176,7 +176,7 @@ export function picture(rows, { pixels = 56, label = "", high = 255 } = {}) {
   return canvas;
 }
 
-// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size}]) on a canvas: thousands of points.
+// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size, glyph}]) on a canvas: thousands of points; a glyph is written in place of a dot.
 export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onhover, axes = false }) {
   const canvas = h("canvas", { class: "scatter", role: "img", "aria-label": label, width: 2 * pixels, height: 2 * pixels, style: { width: `${pixels}px`, "aspect-ratio": "1" } });
   let points = [], ranges = [[0, 1], [0, 1]], highlighted = new Set();
@@ -192,6 +192,7 @@ export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onho
       const [x, y] = px(point);
       context.globalAlpha = point.faint ? 0.25 : 0.85;
       context.fillStyle = colours[((point.key ?? 1) - 1) % 6];
+      if (point.glyph) { context.textAlign = "center"; context.fillText(point.glyph, x, y + 8); context.textAlign = "start"; continue; }
       context.beginPath(); context.arc(x, y, 2 * (point.size ?? 3), 0, 7); context.fill();
       if (point.name && (point.labelled || highlighted.has(point.name))) { context.globalAlpha = 1; context.fillStyle = ink; context.fillText(point.name, x + 8, y - 6); }
     }
