@@ -24,6 +24,15 @@ FLAGS += ["--disable-sync", "--no-first-run"]
 WAIT = 10_000
 """Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 
+RECURRENT = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
+ATTENTIVE = {"width": 32, "heads": 2, "layers": 2, "context": 64, "updates": 40}
+BOOK_OPTIONS = {
+    "lstm": RECURRENT,
+    "mingru": RECURRENT | {"layers": 2},
+    "gpt2": ATTENTIVE | {"vocabulary_size": 300},
+    "bert": ATTENTIVE | {"vocabulary_size": 300},
+}
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -51,6 +60,19 @@ def trained_run(lab_runs: Path) -> Callable[..., Run]:
         if not (folder / "report.html").exists() and not (folder / "model.safetensors").exists():
             train(name, out=folder, show_progress=False, report=False, **options)
         return load(folder)
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a language model on a small book: `text_run("gpt2")`."""
+    book = lab_runs.parent / "book.txt"
+
+    def get(name: str) -> Run:
+        lines = [f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).\n' for number in range(400)]
+        book.write_text("".join(lines), encoding="utf-8")
+        return trained_run(name, data=book, **BOOK_OPTIONS[name])
 
     return get
 

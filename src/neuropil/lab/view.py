@@ -47,6 +47,17 @@ VIEWS = (
         ("neuropil.models.lif.leak", "neuropil.models.lif.until_spike", "neuropil.models.lif.rate"),
         needs_run=False,
     ),
+    LabView(
+        "generation",
+        "Generation",
+        "a prompt that is continued token by token, and what was likely at each place",
+        ("gpt2", *LANGUAGE_MODELS),
+        (
+            "neuropil.sampling.text.filters.filter_logits",
+            "neuropil.sampling.text.filters.draw",
+            "neuropil.inspection.logit_lens.logit_lens",
+        ),
+    ),
 )
 
 

@@ -2,3 +2,4 @@
 export * from "./charts.js";
 export * from "./controls.js";
 export * from "./dom.js";
+export * from "./texts.js";
