@@ -58,6 +58,18 @@ VIEWS = (
             "neuropil.inspection.logit_lens.logit_lens",
         ),
     ),
+    LabView(
+        "gates",
+        "Recurrent gates",
+        "what each unit of a recurrent cell does while it reads a sentence that you type",
+        (*LANGUAGE_MODELS, "text_classifier", "tagger"),
+        (
+            "neuropil.inspection.gates.gates_of",
+            "neuropil.inspection.gates.ranked_units",
+            "neuropil.inspection.gates.correlation",
+            "neuropil.inspection.gates.ties",
+        ),
+    ),
 )
 
 
