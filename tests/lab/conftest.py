@@ -33,6 +33,7 @@ TEXT_OPTIONS = {
     "bert": ATTENTIVE | {"vocabulary_size": 300},
     "text_classifier": {"hidden_size": 16, "embedding_size": 8, "epochs": 2, "bigrams": 64},
     "bert_classifier": ATTENTIVE | {"vocabulary_size": 100, "epochs": 2},
+    "word2vec": {"width": 12, "epochs": 2, "min_count": 2, "threads": 1, "test": 0.2},
     "tagger": {"hidden_size": 16, "embedding_size": 8, "epochs": 4},
 }
 
@@ -72,7 +73,9 @@ def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
     """A run of a system of texts, on a small book or on the sentences of it: `text_run("gpt2")`."""
     sentences = [f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).' for number in range(400)]
     labelled = [f"so {number} is {kind} now,{kind}\n" for number in range(50) for kind in ("odd", "even")]
+    digits = [f"{n // 100} and {n // 10 % 10} and {n % 10} is {'odd' if n % 2 else 'even'}" for n in range(400)]
     kinds = {
+        "word2vec": "\n".join(digits),
         "text_classifier": "text,label\n" + "".join(labelled),
         "bert_classifier": "text,label\n" + "".join(labelled),
         "tagger": "".join("The DET\ncat NOUN\nsat VERB\n\nA DET\ndog NOUN\n\n" for _ in range(40)),

@@ -70,6 +70,17 @@ VIEWS = (
             "neuropil.inspection.gates.ties",
         ),
     ),
+    LabView(
+        "embeddings",
+        "Embeddings",
+        "a map of words or tokens with their neighbours, analogies and the odd one out",
+        ("word2vec", "gpt2", "bert", *LANGUAGE_MODELS, "text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.word_vectors.vectors.WordVectors.neighbours",
+            "neuropil.tasks.word_vectors.vectors.WordVectors.centrality",
+            "neuropil.inspection.word_map.word_map",
+        ),
+    ),
 )
 
 
