@@ -141,6 +141,37 @@ VIEWS = (
             "neuropil.models.vae.VAE",
             "neuropil.tasks.reconstruction.predictor.Reconstructor",
             "neuropil.parts.coders.latents.interpolate",
+        "generation",
+        "Generation",
+        "a prompt that is continued token by token, and what was likely at each place",
+        ("gpt2", *LANGUAGE_MODELS),
+        (
+            "neuropil.sampling.text.filters.filter_logits",
+            "neuropil.sampling.text.filters.draw",
+            "neuropil.inspection.logit_lens.logit_lens",
+        ),
+    ),
+    LabView(
+        "gates",
+        "Recurrent gates",
+        "what each unit of a recurrent cell does while it reads a sentence that you type",
+        (*LANGUAGE_MODELS, "text_classifier", "tagger"),
+        (
+            "neuropil.inspection.gates.gates_of",
+            "neuropil.inspection.gates.ranked_units",
+            "neuropil.inspection.gates.correlation",
+            "neuropil.inspection.gates.ties",
+        ),
+    ),
+    LabView(
+        "embeddings",
+        "Embeddings",
+        "a map of words or tokens with their neighbours, analogies and the odd one out",
+        ("word2vec", "gpt2", "bert", *LANGUAGE_MODELS, "text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.word_vectors.vectors.WordVectors.neighbours",
+            "neuropil.tasks.word_vectors.vectors.WordVectors.centrality",
+            "neuropil.inspection.word_map.word_map",
         ),
     ),
 )
