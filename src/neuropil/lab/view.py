@@ -172,6 +172,17 @@ VIEWS = (
             "neuropil.tasks.word_vectors.vectors.WordVectors.neighbours",
             "neuropil.tasks.word_vectors.vectors.WordVectors.centrality",
             "neuropil.inspection.word_map.word_map",
+        "attention",
+        "Attention",
+        "which tokens each head looks at in a text that you type, and what the model says without some of the heads",
+        ("gpt2", "bert", "bert_classifier"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.parts.multi_head.MultiHeadAttention.select",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.attention_spread.entropy",
+            "neuropil.inspection.attention_spread.distance",
         ),
     ),
 )
