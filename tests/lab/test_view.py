@@ -65,7 +65,7 @@ def test_a_view_is_found_by_its_name_and_by_its_system():
             {"currant": 1},
             "an option must be one that `neuropil show` lists, but got 'currant': did you mean 'current'?",
         ),
-        ("simulate", {"current": "much"}, "current must be float, but got 'much'."),
+        ("simulate", {"current": 9}, "current must be at most 5, but got 9.0."),
     ],
 )
 def test_a_wrong_question_gets_one_sentence(action: str, values: dict[str, Any], sentence: str):

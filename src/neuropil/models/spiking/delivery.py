@@ -5,8 +5,8 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
+from neuropil.parts.threads.barrier import own_bounds, range_start
 
 DENSE, SPARSE, SAME = range(3)
 """Connections with a weight for every pair, for some pairs, and with one weight for all."""

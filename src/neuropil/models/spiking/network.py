@@ -74,7 +74,7 @@ from neuropil.models.spiking.description import SpikeSource as SpikeSource
 from neuropil.models.spiking.description import SpikingNetwork as SpikingNetwork
 from neuropil.models.spiking.same_wiring import require_same_wiring
 from neuropil.models.spiking.wiring import Synapses as Synapses
-from neuropil.parts.threads import TeamMember
+from neuropil.parts.threads.team import TeamMember
 from neuropil.randomness import mix
 
 __doc__ = f"{__doc__}\n{list_keys(KEYS.sections)}"

@@ -28,6 +28,7 @@ export default async function dynamics(view) {
   const push = (sign) => button(sign > 0 ? "Push up" : "Push down", () => inTurn(() => advance(500, { input: 2 * sign })));
   const decoded = lines({ title: "Decoded value", x: "ms", height: 220 });
   const plane = lines({ title: "Path in the plane", x: "x", y: "y", xRange: [-1.5, 1.5], yRange: [-1.5, 1.5], width: 360, height: 330, legend: false });
+  plane.classList.add("dynamics-plane");
   const spikes = raster({ label: "Spikes of the population", height: 170 });
   const found = h("p", {}), equation = h("p", { class: "note" }), note = compileNote();
 
