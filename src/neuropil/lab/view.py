@@ -62,7 +62,7 @@ VIEWS = (
     ),
     LabView(
         "spiking_network",
-        "A spiking network while it runs",
+        "Spiking network at work",
         "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
         ("balanced_network", "spiking_network"),
         (
@@ -73,6 +73,33 @@ VIEWS = (
             "neuropil.models.balanced_network.stationary_rate",
             "neuropil.inspection.spike_statistics.synchrony",
             "neuropil.inspection.spike_statistics.regime",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "population",
+        "Population code",
+        "tuning curves, and the value and functions of it that are decoded from rates and spikes",
+        ("population",),
+        (
+            "neuropil.models.population.Population.currents",
+            "neuropil.models.population.solve_decoders",
+            "neuropil.models.population.decoding_error",
+            "neuropil.models.dynamics.kernel.decode_spikes",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "dynamics",
+        "Population with feedback",
+        "an integrator and an oscillator of spiking neurons, with input and feedback that you move on the way",
+        ("dynamics",),
+        (
+            "neuropil.models.dynamics.network.PopulationSimulator.advance",
+            "neuropil.models.dynamics.kernel.run",
+            "neuropil.models.dynamics.kernel.encode",
+            "neuropil.models.dynamics.kernel.spike",
+            "neuropil.models.dynamics.description.PopulationConnection.carried",
         ),
         needs_run=False,
     ),
