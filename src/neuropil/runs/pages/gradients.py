@@ -17,13 +17,19 @@ from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.weights import load_model
 
 
-def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
-    """The trained model of a run, and its loss on one batch of the training data."""
+def trainable_experiment(run: Run) -> TrainableExperiment[Any]:
+    """With its data, and the model as it was before training."""
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
         raise RunError(
             f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report"
         )
+    return experiment
+
+
+def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """The trained model of a run, and its loss on one batch of the training data."""
+    experiment = trainable_experiment(run)
     load_model(run.weights, experiment.model)
     batch = next(experiment.training_batches.epoch(0))
     return experiment.model, lambda: experiment.learner.phases()[0].loss(batch)
