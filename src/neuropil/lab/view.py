@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
+LAYERED = (
+    "mlp",
+    "cnn",
+    *LANGUAGE_MODELS,
+    "text_classifier",
+    "tagger",
+    "forecaster",
+    "captioner",
+    "tracker",
+    "attention",
+)
+LAYERED += ("seq2seq", "transformer", "gpt2", "bert", "bert_classifier", "vit", "clip", "autoencoder", "vae", "gan")
+LAYERED += ("diffusion", "spiking_classifier", "predictive_coding")
+"""Systems that are trained by gradients through layers that are modules."""
 PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 
 
@@ -131,6 +145,18 @@ VIEWS = (
             "neuropil.inspection.units.unit_activations",
         ),
         needs_run=False,
+    ),
+    LabView(
+        "layers",
+        "Gradients and signal by layer",
+        "how the gradient travels back and the signal forward, layer by layer and step by step",
+        LAYERED,
+        (
+            "neuropil.inspection.gradients.profile_gradients",
+            "neuropil.inspection.signal.profile_signal",
+            "neuropil.inspection.gradients.profile_time",
+            "neuropil.runs.pages.layers.LayerProbe",
+        ),
     ),
     LabView(
         "classification",
