@@ -82,6 +82,19 @@ VIEWS = (
             "neuropil.parts.coders.latents.interpolate",
         ),
     ),
+    LabView(
+        "diffusion",
+        "Diffusion",
+        "sampling as a film, from noise to a picture, with what is predicted of the picture at each step",
+        ("diffusion",),
+        (
+            "neuropil.sampling.diffusion.trajectory",
+            "neuropil.sampling.diffusion.dpm_solver_step",
+            "neuropil.sampling.diffusion.ddim_step",
+            "neuropil.sampling.diffusion.ancestral_step",
+            "neuropil.sampling.diffusion.guided",
+        ),
+    ),
 )
 
 
