@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
-LAYERED = (
-    "mlp",
-    "cnn",
-    *LANGUAGE_MODELS,
-    "text_classifier",
-    "tagger",
-    "forecaster",
-    "captioner",
-    "tracker",
-    "attention",
-)
-LAYERED += ("seq2seq", "transformer", "gpt2", "bert", "bert_classifier", "vit", "clip", "autoencoder", "vae", "gan")
-LAYERED += ("diffusion", "spiking_classifier", "predictive_coding")
-"""Systems that are trained by gradients through layers that are modules."""
 PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 
 
@@ -239,6 +225,19 @@ VIEWS = (
             "neuropil.training.stepwise.StepwiseTraining.update",
         ),
         needs_run=False,
+    ),
+    LabView(
+        "diffusion",
+        "Diffusion",
+        "sampling as a film, from noise to a picture, with what is predicted of the picture at each step",
+        ("diffusion",),
+        (
+            "neuropil.sampling.diffusion.trajectory",
+            "neuropil.sampling.diffusion.dpm_solver_step",
+            "neuropil.sampling.diffusion.ddim_step",
+            "neuropil.sampling.diffusion.ancestral_step",
+            "neuropil.sampling.diffusion.guided",
+        ),
     ),
     LabView(
         "attention",
