@@ -81,6 +81,18 @@ VIEWS = (
             "neuropil.inspection.word_map.word_map",
         ),
     ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
 )
 
 
