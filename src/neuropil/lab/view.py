@@ -93,6 +93,16 @@ VIEWS = (
             "neuropil.tasks.forecasting.baselines.seasonal_naive",
         ),
     ),
+    LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
 )
 
 
