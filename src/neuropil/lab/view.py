@@ -253,6 +253,28 @@ VIEWS = (
             "neuropil.inspection.attention_spread.distance",
         ),
     ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
 )
 
 
