@@ -61,6 +61,19 @@ VIEWS = (
             "neuropil.inspection.attention_spread.distance",
         ),
     ),
+    LabView(
+        "translation",
+        "Translation",
+        "a translation as you type, which words it looks back at, and what it becomes without some of the heads",
+        ("transformer", "seq2seq"),
+        (
+            "neuropil.tasks.translation.predictor.Translator.align",
+            "neuropil.tasks.translation.predictor.Translator.alternatives",
+            "neuropil.sampling.text.beam_search.beam_search",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
 )
 
 
