@@ -62,7 +62,7 @@ VIEWS = (
     ),
     LabView(
         "spiking_network",
-        "Spiking network at work",
+        "A spiking network while it runs",
         "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
         ("balanced_network", "spiking_network"),
         (
@@ -203,6 +203,28 @@ VIEWS = (
         ),
     ),
     LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
         "latent",
         "Latent plane",
         "codes of pictures as a map, and what is decoded under the pointer and between two of them",
@@ -254,25 +276,16 @@ VIEWS = (
         ),
     ),
     LabView(
-        "forecast",
-        "Forecast",
-        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
-        ("forecaster",),
+        "translation",
+        "Translation",
+        "a translation as you type, which words it looks back at, and what it becomes without some of the heads",
+        ("transformer", "seq2seq"),
         (
-            "neuropil.models.forecaster.Forecaster.forward",
-            "neuropil.tasks.forecasting.scores.adaptive_factors",
-            "neuropil.tasks.forecasting.origins.forecast_from",
-            "neuropil.tasks.forecasting.baselines.seasonal_naive",
-        ),
-    ),
-    LabView(
-        "text_classification",
-        "Text classification",
-        "the classes of a text as you type it, what each word adds to them, and words that change the class",
-        ("text_classifier", "bert_classifier"),
-        (
-            "neuropil.tasks.text_classification.contributions.contributions",
-            "neuropil.adversarial.word_substitution.substitute_words",
+            "neuropil.tasks.translation.predictor.Translator.align",
+            "neuropil.tasks.translation.predictor.Translator.alternatives",
+            "neuropil.sampling.text.beam_search.beam_search",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.inspection.heads.masked_heads",
         ),
     ),
 )
