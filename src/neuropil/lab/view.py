@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
 PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
+LAYERED = (
+    "mlp",
+    "cnn",
+    *LANGUAGE_MODELS,
+    "text_classifier",
+    "tagger",
+    "forecaster",
+    "captioner",
+    "tracker",
+    "attention",
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ VIEWS = (
     ),
     LabView(
         "spiking_network",
-        "A spiking network while it runs",
+        "Spiking network at work",
         "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
         ("balanced_network", "spiking_network"),
         (
@@ -286,6 +297,16 @@ VIEWS = (
             "neuropil.sampling.text.beam_search.beam_search",
             "neuropil.parts.attention.attention_weights",
             "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
+    LabView(
+        "fill",
+        "Masked words",
+        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
+        ("bert",),
+        (
+            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
+            "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
 )
