@@ -11,8 +11,9 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import read_history
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 from neuropil.training.previews import Previews
 
 

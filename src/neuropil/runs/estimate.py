@@ -16,7 +16,7 @@ from neuropil.runs.start import PlannedRun, require_startable
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.time_limit import ChunkExperiment, measure, training_of
 from neuropil.training.chunk_loop import ChunkTrainingConfig, measure_chunks
-from neuropil.training.loop import TrainingConfig, planned_length
+from neuropil.training.config import TrainingConfig, planned_length
 
 MOST_SECONDS = 2.0
 """Of the updates that are timed."""

@@ -35,8 +35,8 @@ from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, prepare_precision
 
 
 def train(
@@ -123,7 +123,8 @@ class PlannedRun:
         typed = defaults.override(**options)
         data = getattr(typed, "data", None)
         if isinstance(data, SplitConfig) and data.data:
-            _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+            require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+        require_effect(options, typed.idle_options())
         _prepare(typed)
         return cls(verb, name, seed, recipe, options, defaults, typed)
 
@@ -154,14 +155,14 @@ def now() -> str:
 def require_startable(experiment: Experiment, options: Mapping[str, Any]) -> None:
     """Before a folder is made: whether the given options have an effect, and what is trained can be scored."""
     if isinstance(experiment, TrainableExperiment):
-        _require_effect(options, experiment.idle_options())
+        require_effect(options, experiment.idle_options())
         experiment.require_scorable()
 
 
-def _require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
-    for name, data in idle.items():
+def require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
+    for name, what in idle.items():
         if options.get(name):
-            raise InputError(f"{flag_of(name)} has no effect on {data}", fix="leave it out")
+            raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:

@@ -25,16 +25,16 @@ from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
 from neuropil.tasks.results import Result, headline
-from neuropil.training.evaluation import FirstBatch, evaluate
-from neuropil.training.history import Row, Watch
-from neuropil.training.loop import (
+from neuropil.training.config import (
     TrainingConfig,
-    fit,
     pick_device,
     require_compilable,
     require_monitor,
     require_validation,
 )
+from neuropil.training.evaluation import FirstBatch, evaluate
+from neuropil.training.history import Row, Watch
+from neuropil.training.loop import fit
 from neuropil.training.previews import Preview
 
 P = TypeVar("P")

@@ -22,8 +22,8 @@ from neuropil.tasks.captioning.predictor import PICTURES_AT_ONCE, TOKENIZER_FILE
 from neuropil.tasks.captioning.scores import baselines, score_captions
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 

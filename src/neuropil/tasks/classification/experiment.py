@@ -32,8 +32,8 @@ from neuropil.tasks.classification.scores import baselines, final_scores, scorer
 from neuropil.tasks.classification.threats import feature_units, threat_model
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.predictor import Predictions
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 

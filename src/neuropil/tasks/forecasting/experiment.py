@@ -34,8 +34,8 @@ from neuropil.tasks.forecasting.scores import (
     error_quantiles,
     stretched,
 )
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 from neuropil.training.weights import save_model
 

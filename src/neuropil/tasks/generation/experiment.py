@@ -24,8 +24,8 @@ from neuropil.tasks.generation import report
 from neuropil.tasks.generation.predictor import ExampleSampler
 from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.generation.scores import nearest
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 TIMED = 32

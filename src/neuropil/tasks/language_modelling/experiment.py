@@ -21,8 +21,8 @@ from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.language_modelling import report
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 from neuropil.tasks.language_modelling.scores import baselines, scores
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 P = TypeVar("P")

@@ -15,8 +15,8 @@ from neuropil.tasks.experiment import Result
 from neuropil.tasks.language_modelling.experiment import CorpusExperiment
 from neuropil.tasks.masked_language_modelling import report
 from neuropil.tasks.masked_language_modelling.predictor import MaskedBatches, TextFiller, scorer_for
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 SHOWN_CHARACTERS = 400

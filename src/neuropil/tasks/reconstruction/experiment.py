@@ -20,8 +20,8 @@ from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.reconstruction import report
 from neuropil.tasks.reconstruction.predictor import Reconstructor
 from neuropil.tasks.reconstruction.scores import PrincipalComponents, probe_accuracy, some, squared_errors
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 

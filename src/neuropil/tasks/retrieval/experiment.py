@@ -22,8 +22,8 @@ from neuropil.tasks.retrieval import report
 from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.tasks.retrieval.scores import POOL, baselines
 from neuropil.tasks.texts import too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 
 

@@ -22,7 +22,7 @@ from neuropil.tasks.tagging import report
 from neuropil.tasks.tagging.predictor import Tagger
 from neuropil.tasks.tagging.scores import baselines, score_tags
 from neuropil.tasks.texts import in_order, too_long_note
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 from neuropil.training.previews import Preview
 
 

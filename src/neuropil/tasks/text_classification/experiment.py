@@ -23,8 +23,8 @@ from neuropil.tasks.text_classification import report
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, TextClassifier
 from neuropil.tasks.text_classification.scores import classifiers
 from neuropil.tasks.texts import in_order, too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.previews import Preview
 from neuropil.training.weights import save_model
 

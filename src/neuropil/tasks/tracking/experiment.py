@@ -19,7 +19,7 @@ from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.tracking import report
 from neuropil.tasks.tracking.predictor import FilmTracker
 from neuropil.tasks.tracking.scores import extrapolated, score_tracks
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 from neuropil.training.previews import Preview
 
 FILMS_SHOWN = 2

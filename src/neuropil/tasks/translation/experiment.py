@@ -23,7 +23,7 @@ from neuropil.tasks.texts import too_long_note
 from neuropil.tasks.translation import report
 from neuropil.tasks.translation.predictor import PairColumns, PairVocabulary, Translator
 from neuropil.tasks.translation.scores import nearest_pair, score_translations
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 from neuropil.training.previews import Preview
 
 LOOKED_AT = 50
