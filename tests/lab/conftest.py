@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
+from lab_browser import opened_page
 from neuropil.lab.app import create_app
 from neuropil.lab.security import Access
 from neuropil.lab.serve import bind
@@ -21,8 +22,6 @@ from neuropil.runs.start import train
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--no-first-run"]
-WAIT = 10_000
-"""Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 
 RECURRENT = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
 ATTENTIVE = {"width": 32, "heads": 2, "layers": 2, "context": 64, "updates": 40}
@@ -118,16 +117,6 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of its own for a test, which fails where a script does or where anything asks another machine."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(WAIT)
-    opened, faults, strangers = context.new_page(), [], []
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    opened.on("request", lambda request: strangers.append(request.url) if _leaves(request.url) else None)
-    yield opened
-    context.close()
-    assert (faults, strangers) == ([], [])
-
-
-def _leaves(url: str) -> bool:
-    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:"))
+    with opened_page(browser) as (opened, faults):
+        yield opened
+    assert faults == []

@@ -255,7 +255,7 @@ export function sparkline(values) {
 // table({caption, columns: [name | {name, numeric}], rows: [[cell]]})
 export function table({ caption = "", columns, rows, whole = false }) {
   const heads = columns.map((each) => (typeof each === "string" ? { name: each } : each));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || heads.map((each) => each.name).join(", ") }, h("table", { class: whole ? "whole" : "" },
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption || heads.map((each) => each.name).join(", ") }, h("table", { class: whole ? "whole" : "" },
     caption ? h("caption", {}, caption) : null,
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col", class: each.numeric ? "numeric" : "" }, each.name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { class: heads[i].numeric ? "numeric" : "" }, typeof cell === "number" ? number(cell) : cell)))))));
