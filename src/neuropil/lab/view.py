@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
 PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
+LAYERED = (
+    "mlp",
+    "cnn",
+    *LANGUAGE_MODELS,
+    "text_classifier",
+    "tagger",
+    "forecaster",
+    "captioner",
+    "tracker",
+    "attention",
+)
 
 
 @dataclass(frozen=True)
@@ -133,6 +144,18 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
+        "layers",
+        "Gradients and signal by layer",
+        "how the gradient travels back and the signal forward, layer by layer and step by step",
+        LAYERED,
+        (
+            "neuropil.inspection.gradients.profile_gradients",
+            "neuropil.inspection.signal.profile_signal",
+            "neuropil.inspection.gradients.profile_time",
+            "neuropil.runs.pages.layers.LayerProbe",
+        ),
+    ),
+    LabView(
         "classification",
         "Classification",
         "draw a picture and see the probabilities of the classes move, and the layers behind them",
@@ -191,6 +214,28 @@ VIEWS = (
         ),
     ),
     LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
         "latent",
         "Latent plane",
         "codes of pictures as a map, and what is decoded under the pointer and between two of them",
@@ -215,6 +260,19 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
+        "diffusion",
+        "Diffusion",
+        "sampling as a film, from noise to a picture, with what is predicted of the picture at each step",
+        ("diffusion",),
+        (
+            "neuropil.sampling.diffusion.trajectory",
+            "neuropil.sampling.diffusion.dpm_solver_step",
+            "neuropil.sampling.diffusion.ddim_step",
+            "neuropil.sampling.diffusion.ancestral_step",
+            "neuropil.sampling.diffusion.guided",
+        ),
+    ),
+    LabView(
         "attention",
         "Attention",
         "which tokens each head looks at in a text that you type, and what the model says without some of the heads",
@@ -226,6 +284,29 @@ VIEWS = (
             "neuropil.inspection.rollout.rollout",
             "neuropil.inspection.attention_spread.entropy",
             "neuropil.inspection.attention_spread.distance",
+        ),
+    ),
+    LabView(
+        "translation",
+        "Translation",
+        "a translation as you type, which words it looks back at, and what it becomes without some of the heads",
+        ("transformer", "seq2seq"),
+        (
+            "neuropil.tasks.translation.predictor.Translator.align",
+            "neuropil.tasks.translation.predictor.Translator.alternatives",
+            "neuropil.sampling.text.beam_search.beam_search",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
+    LabView(
+        "fill",
+        "Masked words",
+        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
+        ("bert",),
+        (
+            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
+            "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
 )
