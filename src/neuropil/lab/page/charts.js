@@ -234,7 +234,7 @@ export function raster({ label = "", width = 560, height = 200 }) {
     context.clearRect(0, 0, canvas.width, canvas.height);
     const colours = [1, 2, 3, 4, 5, 6].map((key) => `rgb(${colour(`--line-${key}`).join(" ")})`);
     const tall = Math.max(2, Math.min(14, 0.8 * canvas.height / count));
-    times.forEach((time, i) => { context.fillStyle = colours[((keys?.[i] ?? 1) - 1) % 6]; context.fillRect((time - from) / (to - from) * canvas.width - 1, canvas.height - (rows[i] + 1) / count * canvas.height, 2.5, tall); });
+    times.forEach((time, i) => { context.fillStyle = colours[((keys?.[i] ?? 1) - 1) % 6]; context.fillRect((time - from) / (to - from) * canvas.width - 1, canvas.height - (rows[i] + 0.5) / count * canvas.height - tall / 2, 2.5, tall); });
     if (data.said) canvas.setAttribute("aria-label", data.said);
   };
   onTheme(() => canvas.isConnected && shown && canvas.update(shown));
