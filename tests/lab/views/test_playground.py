@@ -19,10 +19,16 @@ def test_it_learns_circles_and_shows_what_the_model_answers():
     assert answer["test"]["accuracy"] > 0.95
     known = SESSIONS.kept["circles"]
     with torch.no_grad():
-        corner = known.model(torch.tensor([[REACH, -REACH], [-REACH, REACH]])).softmax(-1)[:, 1].tolist()
         loss = torch.nn.functional.cross_entropy(known.model(known.test["input"]), known.test["target"]).item()
-    assert [answer["surface"][0][-1], answer["surface"][-1][0]] == pytest.approx(corner, abs=6e-4)
     assert answer["test"]["loss"] == pytest.approx(loss, rel=1e-5)
+
+
+def test_the_surface_is_the_models_probability_with_the_second_input_upwards():
+    answer = step("corners", data="moons", updates=10)
+    with torch.no_grad():
+        corners = SESSIONS.kept["corners"].model(torch.tensor([[REACH, -REACH], [-REACH, REACH]])).softmax(-1)[:, 1]
+    assert abs(corners[0] - corners[1]) > 0.1
+    assert [answer["surface"][0][-1], answer["surface"][-1][0]] == pytest.approx(corners.tolist(), abs=6e-4)
     assert len(answer["surface"]) == PLACES
 
 
