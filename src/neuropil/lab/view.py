@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
-PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 LAYERED = (
     "mlp",
     "cnn",
@@ -30,6 +29,10 @@ LAYERED = (
     "tracker",
     "attention",
 )
+LAYERED += ("seq2seq", "transformer", "gpt2", "bert", "bert_classifier", "vit", "clip", "autoencoder", "vae", "gan")
+LAYERED += ("diffusion", "spiking_classifier", "predictive_coding")
+"""Systems that are trained by gradients through layers that are modules."""
+PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,12 @@ VIEWS = (
         "Optimisers racing",
         "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
         ("optimizers",),
-        ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
+        (
+            "neuropil.recipes.optimizers.race",
+            "neuropil.training.optimizers._momentum",
+            "neuropil.training.optimizers._rmsprop",
+            "neuropil.training.optimizers._adam",
+        ),
         needs_run=False,
     ),
     LabView(
