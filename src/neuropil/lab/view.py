@@ -95,6 +95,17 @@ VIEWS = (
             "neuropil.sampling.diffusion.guided",
         ),
     ),
+    LabView(
+        "recall",
+        "Recall",
+        "a noisy or half-covered picture becomes whole, step by step, while the energy falls",
+        ("hopfield", "rbm", "predictive_coding"),
+        (
+            "neuropil.models.hopfield.network.HopfieldNetwork.flips",
+            "neuropil.sampling.gibbs.gibbs_chain",
+            "neuropil.models.predictive_coding.network.PredictiveCoding.completing",
+        ),
+    ),
 )
 
 
