@@ -39,7 +39,7 @@ class RecallRequest(PictureRequest):
 
 
 @dataclass(frozen=True)
-class Path:
+class RecallPath:
     """Pictures [point channel height width], the energy of each, in words what came out, and the steps from one point
     to the next."""
 
@@ -107,16 +107,16 @@ def asked_picture(run: Run, request: RecallRequest) -> Tensor:
     return predictor.pictures(predictor.stored.signs[number : number + 1])
 
 
-def recalled(memory: PatternMemory, given: Tensor, known: Tensor, request: RecallRequest) -> Path:
+def recalled(memory: PatternMemory, given: Tensor, known: Tensor, request: RecallRequest) -> RecallPath:
     seen = known.flatten()
     start = torch.where(seen, signs_of(given, memory.threshold)[0], 0.0)
     clamped = seen if request.hold and request.damage == "cover" else None
     states = torch.stack([start, *memory.model.flips(start, clamped=clamped, generator=seeded(request.seed, "order"))])
     found = settled_at(states[-1:].cpu(), memory.stored.signs, memory.stored.names)[0]
-    return Path(memory.pictures(states), memory.model.energy(states), f"It settled at {found}.")
+    return RecallPath(memory.pictures(states), memory.model.energy(states), f"It settled at {found}.")
 
 
-def sampled(run: Run, given: Tensor, known: Tensor, request: RecallRequest) -> Path:
+def sampled(run: Run, given: Tensor, known: Tensor, request: RecallRequest) -> RecallPath:
     model = run.model
     if not isinstance(model, RBM):
         raise InputError("recall is shown of a Hopfield network, an RBM or predictive coding", got=f"a {run.name}")
@@ -139,17 +139,19 @@ def sampled(run: Run, given: Tensor, known: Tensor, request: RecallRequest) -> P
         energies = model.free_energy(torch.cat(visible))
         pictures = model.decode(torch.cat(means))
     change = float(energies[-1] - energies[0])
-    return Path(pictures, energies, f"After {request.steps} Gibbs steps the free energy has changed by {change:.4g}.")
+    return RecallPath(
+        pictures, energies, f"After {request.steps} Gibbs steps the free energy has changed by {change:.4g}."
+    )
 
 
-def completed(predictor: GenerativeClassifier, given: Tensor, known: Tensor, request: RecallRequest) -> Path:
+def completed(predictor: GenerativeClassifier, given: Tensor, known: Tensor, request: RecallRequest) -> RecallPath:
     model = predictor.network
     every = math.ceil(request.steps / POINTS)
     path = list(model.completing(given, known, request.steps, every))
     energies = torch.stack([energy_of(model.errors(states, model.expecting))[0] for states in path])
     pictures = model.decode(torch.cat([states[0] for states in path]))
     before, after = predictor.predict_examples(pictures[[0, -1]]).labels
-    return Path(pictures, energies, f"Covered, it is taken for {before}; completed, for {after}.", every)
+    return RecallPath(pictures, energies, f"Covered, it is taken for {before}; completed, for {after}.", every)
 
 
 ACTIONS = {"open": open_view, "settle": settle}
