@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
+PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 LAYERED = (
     "mlp",
     "cnn",
@@ -29,10 +30,6 @@ LAYERED = (
     "tracker",
     "attention",
 )
-LAYERED += ("seq2seq", "transformer", "gpt2", "bert", "bert_classifier", "vit", "clip", "autoencoder", "vae", "gan")
-LAYERED += ("diffusion", "spiking_classifier", "predictive_coding")
-"""Systems that are trained by gradients through layers that are modules."""
-PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 
 
 @dataclass(frozen=True)
@@ -241,6 +238,17 @@ VIEWS = (
             "neuropil.tasks.forecasting.scores.adaptive_factors",
             "neuropil.tasks.forecasting.origins.forecast_from",
             "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
+        "recall",
+        "Recall",
+        "a noisy or half-covered picture becomes whole, step by step, while the energy falls",
+        ("hopfield", "rbm", "predictive_coding"),
+        (
+            "neuropil.models.hopfield.network.HopfieldNetwork.flips",
+            "neuropil.sampling.gibbs.gibbs_chain",
+            "neuropil.models.predictive_coding.network.PredictiveCoding.completing",
         ),
     ),
     LabView(
