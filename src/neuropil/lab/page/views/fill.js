@@ -7,7 +7,7 @@ export default async function fill(view) {
   let text = view.state.text ?? first.text, place = view.state.place ?? null, shown = null;
   const box = textBox({ label: `text, with ${mask} where a word is missing`, value: text, rows: 2, maxlength: first.characters, onchange: (value) => change({ text: value, place: null }) });
   const blanks = h("div", { class: "blanks" });
-  const reading = colouredText({ label: "The text; the less a word was expected, the darker it is", onpick: (index) => change({ place: index }) });
+  const reading = colouredText({ label: "The text; the less a word was expected, the stronger its colour", onpick: (index) => change({ place: index }) });
   const said = h("p", { class: "note" }), expected = h("div", { class: "blank" });
 
   async function change(next) {
@@ -56,9 +56,9 @@ export default async function fill(view) {
       answer.places.length ? null : h("p", { class: "note" }, `Write ${mask} where a word is missing, or choose a word below and hide it.`));
     const { tokens, bits, shares } = answer, known = bits.filter((value) => value !== null), mean = known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
     if (place !== null && place >= tokens.length) place = null;
-    reading.update({ tokens, values: bits, high: 10, chosen: place, gaps: true, titles: tokens.map((token, i) => (shares[i] === null ? "open" : `${token}: expected with ${percent(shares[i])}`)) });
-    replace(said, mean === null ? "" : ["Each word was hidden in turn and guessed from the others: the darker, the less it was expected, ", figure(mean, number(mean, 3)), " bits on average. Choose one to see what was."]);
-    replace(expected, place === null ? "" : [h("h3", {}, "Expected in place of ", h("code", {}, tokens[place]), shares[place] === null ? "" : [", which had ", figure(shares[place], percent(shares[place]))]),
+    reading.update({ tokens, values: bits, high: 10, chosen: place, gaps: true, titles: tokens.map((token, i) => (shares[i] === null ? "open" : `${token}: expected with ${percent(shares[i], shares[i] < 0.01 ? 4 : 1)}`)) });
+    replace(said, mean === null ? "" : ["Each word was hidden in turn and guessed from the others: the stronger the colour, the less it was expected, ", figure(mean, number(mean, 3)), " bits on average. Choose one to see what was."]);
+    replace(expected, place === null ? "" : [h("h3", {}, "Expected in place of ", h("code", {}, tokens[place]), shares[place] === null ? "" : [", which had ", figure(shares[place], percent(shares[place], shares[place] < 0.01 ? 4 : 1))]),
       rows(answer.expected[place], (word) => put(place, word))]);
     hide.disabled = place === null || shares[place] === null;
   }
