@@ -1,6 +1,6 @@
 // Pictures of numbers. Each returns an element with update(data), which is cheap enough for every movement of a slider.
 
-import { colour, h, newId, number, onTheme, perFrame, replace, svg } from "./dom.js";
+import { colour, h, number, onTheme, perFrame, replace, svg } from "./dom.js";
 
 const PAD = { left: 46, right: 10, top: 8, bottom: 30 };
 
@@ -100,7 +100,7 @@ export function bars({ label = "", show = (value) => `${(100 * value).toFixed(1)
 
 // heatmap({label, scale, onpick, onhover}); update({rows: [[number]], low, high, rowNames, columnNames, said}).
 // `scale`: "grey" for pictures, "up" from nothing to much, "both" around zero.
-export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover, names = null }) {
+export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover }) {
   const canvas = h("canvas", { class: scale === "grey" ? "pixels" : "pixels map", role: onpick ? "application" : "img", "aria-label": label, tabindex: onpick ? "0" : undefined });
   let shown = null, at = [0, 0];
   const element = canvas;
@@ -177,7 +177,8 @@ export function picture(rows, { pixels = 56, label = "", high = 255 } = {}) {
   return canvas;
 }
 
-// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size}], {highlight, arrows: [[from, to]]}) on a canvas: thousands of points.
+// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size, glyph}], {highlight, arrows: [[from, to]]}) on a canvas: thousands of points;
+// a glyph is written in place of a dot.
 export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onhover, axes = false }) {
   const canvas = h("canvas", { class: "scatter", role: "img", "aria-label": label, width: 2 * pixels, height: 2 * pixels, style: { width: `${pixels}px`, "aspect-ratio": "1" } });
   let points = [], ranges = [[0, 1], [0, 1]], highlighted = new Set(), pointed = [];
@@ -193,6 +194,7 @@ export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onho
       const [x, y] = px(point);
       context.globalAlpha = point.faint ? 0.25 : 0.85;
       context.fillStyle = colours[((point.key ?? 1) - 1) % 6];
+      if (point.glyph) { context.textAlign = "center"; context.fillText(point.glyph, x, y + 8); context.textAlign = "start"; continue; }
       context.beginPath(); context.arc(x, y, 2 * (point.size ?? 3), 0, 7); context.fill();
       if (point.name && (point.labelled || highlighted.has(point.name))) { context.globalAlpha = 1; context.fillStyle = ink; context.fillText(point.name, x + 8, y - 6); }
     }
