@@ -325,6 +325,16 @@ VIEWS = (
             "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
+    LabView(
+        "fill",
+        "Masked words",
+        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
+        ("bert",),
+        (
+            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
+            "neuropil.tasks.masked_language_modelling.expectations.expectations",
+        ),
+    ),
 )
 
 

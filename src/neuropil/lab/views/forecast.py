@@ -3,7 +3,7 @@ baselines and what came then."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from neuropil.config import Config, option
 from neuropil.data.series.dataset import SeriesTable
@@ -104,7 +104,7 @@ def series_of(run: Run) -> KnownSeries:
     """Kept, since the data is read and the autoregressions are fitted once."""
 
     def begin() -> KnownSeries:
-        splits: Any = run.experiment().splits  # type: ignore[attr-defined]  # of forecasting
+        splits = cast(Any, run.experiment()).splits
         fitted = Autoregressions.fit(splits.panel, splits.season, splits.test_begin)
         return KnownSeries(splits.table, splits.test_begin, fitted)
 
