@@ -14,6 +14,7 @@ from neuropil.inspection.heads import without_heads
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.alignment import thumbnails
 from neuropil.inspection.rollout import rollout
+from neuropil.lab.bounds import require_length
 from neuropil.parts.multi_head import heads_of
 
 MOST_REMOVED = 4_096
@@ -25,8 +26,7 @@ class HeadsRequest(Config):
     off: tuple[str, ...] = option((), "removed heads, each as the name of its layer, a colon and its number from 0")
 
     def validate(self) -> None:
-        if len(self.off) > MOST_REMOVED:
-            raise InputError(f"off must have at most {MOST_REMOVED} heads", got=f"{len(self.off)}")
+        require_length("off", self.off, MOST_REMOVED)
 
     @property
     def removed(self) -> dict[str, list[int]]:
@@ -73,12 +73,12 @@ def require_layer(weights: Weights, layer: str, head: int) -> Float[Tensor, "hea
     return weights[layer][0]
 
 
-def glance(weights: Weights, places: Float[Tensor, "place axis"] | None = None) -> list[dict[str, Any]]:
+def glance(weights: Weights) -> list[dict[str, Any]]:
     """Every head of every layer in small, with its entropy in bits and, of self-attention, its mean distance."""
     found = []
     for name, each in weights.items():
         heads = each[0]
-        far = [None] * len(heads) if "cross" in name else distance(heads, places).mean(-1).tolist()
+        far = [None] * len(heads) if "cross" in name else distance(heads).mean(-1).tolist()
         pictures = thumbnails(heads.clamp(0, 1).numpy()).tolist()
         found.append({"name": name, "pictures": pictures, "entropy": entropy(heads).mean(-1).tolist(), "distance": far})
     return found

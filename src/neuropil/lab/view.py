@@ -214,6 +214,20 @@ VIEWS = (
             "neuropil.inspection.heads.masked_heads",
         ),
     ),
+    LabView(
+        "patches",
+        "Attention over patches",
+        "where each head looks from a patch of a picture or from the class token, and the answer without some heads",
+        ("attention", "vit", "clip"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.models.vit.Patches",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.attention_spread.distance",
+            "neuropil.models.clip.CLIP.compare",
+        ),
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import shown
 from neuropil.inspection.report.attention import tokens_of
+from neuropil.lab.bounds import require_length
 from neuropil.lab.heads import HeadsRequest, change, glance, layers_of, require_layer, rolled_out, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller
@@ -35,10 +36,7 @@ class ReadRequest(HeadsRequest):
 
     def validate(self) -> None:
         super().validate()
-        if len(self.text) > MOST_CHARACTERS:
-            raise InputError(
-                f"text must have at most {MOST_CHARACTERS} characters", got=f"{len(self.text)}", fix="shorten it"
-            )
+        require_length("text", self.text, MOST_CHARACTERS)
 
 
 def open_view(run: Run) -> dict[str, Any]:

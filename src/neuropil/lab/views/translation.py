@@ -10,6 +10,7 @@ from neuropil.config import option
 from neuropil.errors import InputError, NeuropilError
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.report.alignment import shown
+from neuropil.lab.bounds import require_length
 from neuropil.lab.heads import HeadsRequest, glance, layers_of, require_layer, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.predictor import Translator
@@ -28,10 +29,7 @@ class TranslateRequest(HeadsRequest):
 
     def validate(self) -> None:
         super().validate()
-        if len(self.text) > MOST_CHARACTERS:
-            raise InputError(
-                f"text must have at most {MOST_CHARACTERS} characters", got=f"{len(self.text)}", fix="shorten it"
-            )
+        require_length("text", self.text, MOST_CHARACTERS)
 
 
 def open_view(run: Run) -> dict[str, Any]:
