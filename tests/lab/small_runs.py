@@ -11,7 +11,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "predictive_coding": {"updates": 150, "hidden_sizes": (32,), **UNSCORED},
     "vae": {"updates": 200, "hidden_sizes": (32,), "latent_size": 4, "importance_samples": 1, **UNSCORED},
     "autoencoder": {"updates": 100, "hidden_sizes": (32,), "latent_size": 3},
-    "diffusion": {"updates": 10, "width": 8, **UNSCORED},
+    "diffusion": {"updates": 5, "channels": (8,), "depth": 1, "attention_levels": (), "groups": 4, **UNSCORED},
     "hopfield": {},
     "vit": {"epochs": 2, "width": 16, "layers": 2, "heads": 2},
     "attention": {"epochs": 2, "width": 16, "layers": 2},

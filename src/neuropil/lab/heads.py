@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError
+from neuropil.errors import InputError, nearest
 from neuropil.inspection.attention_spread import distance, entropy
 from neuropil.inspection.heads import without_heads
 from neuropil.inspection.recording import attention_modules
@@ -66,7 +66,7 @@ def title_of(name: str) -> str:
 def require_layer(weights: Weights, layer: str, head: int) -> Float[Tensor, "head query key"]:
     """Of the first example of a batch."""
     if layer not in weights:
-        raise InputError("layer must be the name of an attention module", got=f"{layer!r}", fix=", ".join(weights))
+        raise InputError("layer must be the name of an attention module", got=f"{layer!r}", fix=nearest(layer, weights))
     if head >= weights[layer].shape[1]:
         rule = f"head must be among the {weights[layer].shape[1]} of the layer, counted from 0"
         raise InputError(rule, got=f"{head}")

@@ -12,7 +12,7 @@ from neuropil.inspection.rollout import rollout
 from neuropil.lab.view import ask, find_view
 from neuropil.runs.run import Run
 
-VIEW = find_view("attention")
+VIEW, LAYERS = find_view("attention"), "bert.blocks.0.attention, bert.blocks.1.attention"
 TEXTS = {"gpt2": "12 is even", "bert": "7 is [MASK] (see [MASK]).", "bert_classifier": "so 7 is odd now"}
 
 
@@ -79,9 +79,12 @@ def test_without_any_head_nothing_moves(run: Run):
         ({"text": "( " * 70}, "a text to look at has at most 64 tokens, but got 72: shorten it."),
         ({"text": ""}, "a text to look at must have one token or more, but got ''."),
         ({"head": 2}, "head must be among the 2 of the layer, counted from 0, but got 2."),
-        ({"layer": "x"}, "layer must be the name of an attention module, but got 'x': {}."),
+        ({"layer": "x"}, f"layer must be the name of an attention module, but got 'x': choose from {LAYERS}."),
         ({"off": ["x"]}, "a removed head must be a layer, a colon and a number, but got 'x'."),
-        ({"off": ["x:0"]}, "heads are chosen by the name of their attention module, but got 'x': {}"),
+        (
+            {"off": ["x:0"]},
+            f"heads are chosen by the name of their attention module, but got 'x': choose from {LAYERS}.",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(text_run: Callable[[str], Run], values: dict[str, Any], sentence: str):
