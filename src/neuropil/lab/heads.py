@@ -17,7 +17,8 @@ from neuropil.inspection.rollout import rollout
 from neuropil.lab.bounds import require_length
 from neuropil.parts.multi_head import heads_of
 
-MOST_REMOVED = 4_096
+MOST_HEADS, MOST_REMOVED = 256, 4_096
+"""Of a layer, and of a model."""
 Weights: TypeAlias = Mapping[str, Float[Tensor, "..."]]
 """batch × head × query × key, by the name of the layer."""
 

@@ -314,6 +314,18 @@ VIEWS = (
         ),
     ),
     LabView(
+        "captions",
+        "Captions",
+        "where a captioner looks at each word that it says of a picture, and what else it could have said",
+        ("captioner",),
+        (
+            "neuropil.models.captioner.Captioner.step",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.attention",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.alternatives",
+        ),
+    ),
+    LabView(
         "fill",
         "Masked words",
         "words for the places that a text leaves open, and what BERT expected in the place of each other word",

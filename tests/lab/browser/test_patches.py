@@ -5,7 +5,7 @@ from lab.small_runs import SMALL
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.rollout import patch_maps
 from neuropil.lab.pictures import held_out
-from neuropil.lab.views.patches import scenes
+from neuropil.lab.scenes import scenes
 from neuropil.runs.run import Run
 
 
@@ -35,6 +35,6 @@ def test_typed_texts_are_compared_with_pictures(lab: Any, page: Any, trained_run
     page.goto(lab.link("/view/patches", run="clip"))
     page.get_by_label("Texts, one a line").fill("a zero\na nine above a one")
     page.get_by_role("rowheader", name="a nine above a one").wait_for()
-    cosine = run.predictor.embed_texts(["a nine above a one"])[0] @ run.predict(scenes(run).pictures).vectors[1]
+    cosine = run.predictor.embed_texts(["a nine above a one"])[0] @ run.predict(scenes(run, 12).pictures).vectors[1]
     cell = page.locator('td[data-text="1"][data-picture="1"] [data-value]')
     assert abs(float(cell.get_attribute("data-value")) - float(cosine)) < 1e-4

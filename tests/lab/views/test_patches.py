@@ -10,8 +10,8 @@ from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.recording import record
 from neuropil.inspection.rollout import patch_maps, rollout
 from neuropil.lab.pictures import held_out
+from neuropil.lab.scenes import scenes
 from neuropil.lab.view import ask, find_view
-from neuropil.lab.views.patches import scenes
 from neuropil.runs.run import Run
 
 VIEW = find_view("patches")
@@ -20,7 +20,7 @@ VIEW = find_view("patches")
 @pytest.mark.parametrize("name", ["vit", "clip"])
 def test_the_class_token_looks_where_the_library_says(trained_run: Callable[..., Run], name: str):
     run = trained_run(name, **SMALL[name])
-    picture = scenes(run).pictures[2:3] if name == "clip" else held_out(run).examples.inputs[2:3]
+    picture = scenes(run, 12).pictures[2:3] if name == "clip" else held_out(run).examples.inputs[2:3]
     maps = patch_maps(run.model, picture)
     answer = ask(VIEW, "look", run, {"example": 2})
     assert answer["picture"] == picture[0, 0].tolist()
@@ -57,7 +57,7 @@ def test_texts_and_pictures_are_compared_as_by_the_run(trained_run: Callable[...
     run = trained_run("clip", **SMALL["clip"])
     texts, off = ["a six above a two", "a three"], "vision.blocks.1.attention"
     answer = ask(VIEW, "compare", run, {"texts": texts, "off": [f"{off}:0"]})
-    pictures = scenes(run).pictures
+    pictures = scenes(run, 12).pictures
     before = run.predictor.classify_images(pictures, texts).scores.T
     with masked_heads(run.model, {off: [0]}):
         similarity = run.predictor.embed_texts(texts) @ run.predict(pictures).vectors.T

@@ -14,7 +14,7 @@ from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import shown
 from neuropil.inspection.report.attention import tokens_of
 from neuropil.lab.bounds import require_length
-from neuropil.lab.heads import HeadsRequest, change, glance, layers_of, require_layer, rolled_out, rows
+from neuropil.lab.heads import MOST_HEADS, HeadsRequest, change, glance, layers_of, require_layer, rolled_out, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller
 from neuropil.tasks.text_classification.predictor import TextClassifier
@@ -31,7 +31,7 @@ EXAMPLES = {
 class ReadRequest(HeadsRequest):
     text: str = option("", "the text that is read")
     layer: str = option("", "name of the attention module that is shown; the first by default")
-    head: int = option(0, "its head, from 0", low=0)
+    head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
     map: Literal["head", "mean", "rollout"] = option("head", "one head, the mean of its layer, or all layers")
 
     def validate(self) -> None:

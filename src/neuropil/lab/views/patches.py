@@ -3,8 +3,7 @@ through all layers, and the answer without some of the heads. Of CLIP the vision
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -12,18 +11,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.config import option
-from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.errors import InputError
 from neuropil.inspection.attention_spread import distance, entropy
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.recording import record
 from neuropil.lab.bounds import require_length
-from neuropil.lab.heads import HeadsRequest, change, layers_of, require_layer, rolled_out
-from neuropil.lab.pictures import MOST_PIXELS, PAD, PictureRequest, chosen_picture, offered, rounded, rows_of
+from neuropil.lab.heads import MOST_HEADS, HeadsRequest, change, layers_of, require_layer, rolled_out
+from neuropil.lab.pictures import MOST_PIXELS, PictureRequest, chosen_picture, offered, rounded, rows_of
+from neuropil.lab.scenes import offered_scenes, scenes
 from neuropil.models.attention import PatchAttention
 from neuropil.models.clip import CLIP
 from neuropil.models.vit import ViT
-from neuropil.runs.attack import splits_of
 from neuropil.runs.run import Run
 from neuropil.tasks.classification.threats import require_classes
 from neuropil.tasks.predictor import device_of
@@ -35,8 +33,13 @@ CLASS_TOKEN = -1
 
 class LookRequest(PictureRequest, HeadsRequest):
     layer: str = option("", "name of the attention module that is shown; the last by default")
-    head: int = option(0, "its head, from 0", low=0)
-    query: int = option(CLASS_TOKEN, "the patch that looks, row by row from 0; −1 for the class token", low=CLASS_TOKEN)
+    head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
+    query: int = option(
+        CLASS_TOKEN,
+        "the patch that looks, row by row from 0; −1 for the class token",
+        low=CLASS_TOKEN,
+        high=MOST_PIXELS,
+    )
 
     def validate(self) -> None:
         PictureRequest.validate(self)
@@ -69,14 +72,10 @@ def open_view(run: Run) -> dict[str, Any]:
         "off": [],
     }
     if isinstance(run.predictor, Retriever):
-        pictures = scenes(run)
+        pictures = scenes(run, MOST_SCENES)
         texts = [captions[0] for captions in pictures.captions[:MOST_TEXTS]]
-        shown = [
-            {"name": captions[0], "picture": rows_of(picture)}
-            for picture, captions in zip(pictures.pictures, pictures.captions, strict=True)
-        ]
         match = {"texts": texts, "match": compare(run, MatchRequest(texts=tuple(texts)))}
-        return {**facts, "pad": PAD, "examples": shown, **match, "shown": look(run, request)}
+        return {**facts, "examples": offered_scenes(pictures), **match, "shown": look(run, request)}
     require_classes(run.predictor.schema, run.folder.name)
     return {**facts, **offered(run), "texts": None, "shown": look(run, request)}
 
@@ -135,7 +134,7 @@ def compare(run: Run, request: MatchRequest) -> dict[str, Any]:
     """Texts with the held-out pictures, by the whole model and without the removed heads."""
     if not isinstance(run.predictor, Retriever):
         raise InputError("texts are compared with pictures by a run of clip", got=f"a run of {run.name}")
-    pictures, off = scenes(run).pictures, request.removed
+    pictures, off = scenes(run, MOST_SCENES).pictures, request.removed
     whole = matched(run.predictor, pictures, request.texts)
     with masked_heads(run.model, off) if off else nullcontext():
         similarity, probabilities = matched(run.predictor, pictures, request.texts) if off else whole
@@ -172,23 +171,9 @@ def grid_of(model: Any) -> tuple[int, int]:
     return (model.vision if isinstance(model, CLIP) else model).patches.grid
 
 
-_scenes: WeakKeyDictionary[Run, CaptionedPictures] = WeakKeyDictionary()
-
-
-def scenes(run: Run) -> CaptionedPictures:
-    """Some captioned pictures of the test part, read once for as long as the run is open."""
-    if run not in _scenes:
-        test = cast(CaptionedPictures, splits_of(run).test)
-        if test.shape[1] * test.shape[2] > MOST_PIXELS:
-            got = f"{run.folder.name}, of large pictures"
-            raise InputError("this view opens a run on pictures of up to 128×128", got=got)
-        _scenes[run] = test.take(torch.arange(min(MOST_SCENES, len(test))))
-    return _scenes[run]
-
-
 def chosen_scene(run: Run, request: LookRequest) -> Tensor:
-    number = min(request.example, len(scenes(run)) - 1)
-    return scenes(run).pictures[number : number + 1]
+    number = min(request.example, len(scenes(run, MOST_SCENES)) - 1)
+    return scenes(run, MOST_SCENES).pictures[number : number + 1]
 
 
 ACTIONS = {"open": open_view, "look": look, "compare": compare}

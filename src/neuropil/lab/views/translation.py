@@ -11,7 +11,7 @@ from neuropil.errors import InputError, NeuropilError
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.report.alignment import shown
 from neuropil.lab.bounds import require_length
-from neuropil.lab.heads import HeadsRequest, glance, layers_of, require_layer, rows
+from neuropil.lab.heads import MOST_HEADS, HeadsRequest, glance, layers_of, require_layer, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.predictor import Translator
 
@@ -24,7 +24,7 @@ class TranslateRequest(HeadsRequest):
     text: str = option("", "the text to translate")
     beam: int = option(1, "beam width", low=1, high=MOST_BEAMS)
     layer: str = option("", "name of the attention module that is shown; the last to the source by default")
-    head: int = option(0, "its head, from 0", low=0)
+    head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
     map: Literal["head", "mean"] = option("head", "one head, or the mean of its layer")
 
     def validate(self) -> None:
