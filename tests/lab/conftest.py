@@ -35,6 +35,10 @@ TEXT_OPTIONS = {
     "word2vec": {"width": 12, "epochs": 2, "min_count": 2, "threads": 1, "test": 0.2},
     "tagger": {"hidden_size": 16, "embedding_size": 8, "epochs": 4},
 }
+PAIR_OPTIONS = {
+    "transformer": {"width": 16, "heads": 2, "layers": 2, "epochs": 4, "tokens": "characters"},
+    "seq2seq": {"embedding_size": 8, "hidden_size": 16, "epochs": 4, "tokens": "characters"},
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,19 @@ def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
         path = lab_runs.parent / (f"{name}.csv" if name.endswith("classifier") else f"{name}.txt")
         path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
         return trained_run(name, data=path, **TEXT_OPTIONS[name])
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def pair_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system that translates, on numbers that are to be read backwards: `pair_run("transformer")`."""
+    pairs = [f"say {number},{str(number)[::-1]} said\n" for number in range(100, 300)]
+
+    def get(name: str) -> Run:
+        path = lab_runs.parent / "pairs.csv"
+        path.write_text("source,target\n" + "".join(pairs), encoding="utf-8")
+        return trained_run(name, data=path, **PAIR_OPTIONS[name])
 
     return get
 

@@ -1,4 +1,5 @@
-"""Options of runs on the embedded digits that take a few seconds at most, and are good enough to look at."""
+"""Options of runs on the embedded digits, or scenes of them, that take a few seconds at most and are good enough to
+look at."""
 
 from typing import Any
 
@@ -12,5 +13,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "autoencoder": {"updates": 100, "hidden_sizes": (32,), "latent_size": 3},
     "diffusion": {"epochs": 1, "channels": (8,), "depth": 1, "attention_levels": (), "groups": 4, **UNSCORED},
     "hopfield": {},
+    "vit": {"epochs": 2, "width": 16, "layers": 2, "heads": 2},
+    "attention": {"epochs": 2, "width": 16, "layers": 2},
+    "clip": {"epochs": 1, "scenes": 80},
+    "captioner": {"epochs": 1, "scenes": 80, "compare": False},
     "rbm": {"updates": 300, "hidden_size": 64, "walks": 2, "annealing_steps": 2, **UNSCORED},
 }

@@ -316,6 +316,32 @@ VIEWS = (
         ),
     ),
     LabView(
+        "patches",
+        "Attention over patches",
+        "where each head looks from a patch of a picture or from the class token, and the answer without some heads",
+        ("attention", "vit", "clip"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.models.vit.Patches",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.attention_spread.distance",
+            "neuropil.models.clip.CLIP.compare",
+        ),
+    ),
+    LabView(
+        "captions",
+        "Captions",
+        "where a captioner looks at each word that it says of a picture, and what else it could have said",
+        ("captioner",),
+        (
+            "neuropil.models.captioner.Captioner.step",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.attention",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.alternatives",
+        ),
+    ),
+    LabView(
         "fill",
         "Masked words",
         "words for the places that a text leaves open, and what BERT expected in the place of each other word",
