@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from neuropil import progress
-from neuropil.progress import Display, counted, duration, fitting, stage, tracked
+from neuropil.progress import Display, Stages, counted, duration, fitting, stage, tracked
 
 
 @pytest.fixture
@@ -114,3 +114,29 @@ def test_of_what_has_no_known_end_the_count_is_shown(clock: list[float], capsys:
     for _ in counted(iter(range(4)), "Counting"):
         clock[0] += 6
     assert capsys.readouterr().err == "Counting: 0:12  3\nCounting: 0:18  4\n"
+
+
+def test_each_stage_of_long_work_is_numbered_and_named(clock: list[float], capsys: pytest.CaptureFixture[str]):
+    with Stages("attack") as stages:
+        for name in ("fgsm", "pgd over ε"):
+            update = stages.begin(name)
+            clock[0] += 30
+            update(0.25)
+            clock[0] += 30
+            update(0.5)
+    assert capsys.readouterr().err.splitlines() == [
+        "attack, stage 1 (fgsm): 25 %  1:30 left",
+        "attack, stage 1 (fgsm): 50 %  1:00 left",
+        "attack, stage 2 (pgd over ε): 25 %  1:30 left",
+        "attack, stage 2 (pgd over ε): 50 %  1:00 left",
+    ]
+
+
+def test_the_bar_of_a_terminal_gets_the_name_of_the_stage(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "console", lambda: screen)
+    with Stages("attack") as stages:
+        stages.begin("fgsm")(0.5)
+        stages.begin("pgd")(0.5)
+        assert [task.description for task in stages.display.bar.tasks] == ["attack, stage 2 (pgd)"]

@@ -99,6 +99,18 @@ class Config:
     def validate(self) -> None:
         """Subclasses check here what involves several fields."""
 
+    def without_effect(self) -> dict[str, str]:
+        """Subclasses say here which of their own options have no effect beside the others' values, and on what."""
+        return {}
+
+    def idle_options(self) -> dict[str, str]:
+        """What has no effect, by its flat name, wherever in the nesting it lives, and on what."""
+        found = self.without_effect()
+        for field, _ in self._typed_fields():
+            if isinstance(value := getattr(self, field.name), Config):
+                found |= {_prefix(field) + name: what for name, what in value.idle_options().items()}
+        return found
+
     def options(self) -> list[Option]:
         """Everything that a user may set, with this configuration's values as defaults."""
         found: list[Option] = []

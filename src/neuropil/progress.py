@@ -71,6 +71,11 @@ class Display:
         """A run that is resumed had a part done before, in no time of this display's."""
         self.begun = share, time.monotonic()
 
+    def rename(self, title: str) -> None:
+        self.title = title
+        if self.bar is not None:
+            self.bar.update(self.task, description=title)
+
     def due(self) -> bool:
         """Whether it is time to show something new; ask before composing the figures."""
         pause = SECONDS_BETWEEN_UPDATES if self.live else SECONDS_BETWEEN_LINES
@@ -113,11 +118,12 @@ class Display:
 
 
 class Stages:
-    """One display for work of several stages, each with a share of its own; use as a context. It is shown only where
-    the work takes long."""
+    """One display for work of several stages, each with a share of its own, of which its title tells the number and the
+    name; use as a context. It is shown only where the work takes long."""
 
     def __init__(self, title: str, *, show: bool = True):
         self.display, self.began, self.shown = Display(title, show=show), time.monotonic(), False
+        self.title, self.number = title, 0
 
     def __enter__(self) -> Self:
         return self
@@ -128,14 +134,16 @@ class Stages:
 
     def begin(self, name: str) -> Callable[[float], None]:
         """What the next stage is told its share by."""
+        self.number += 1
         self.display.begin(0.0)
+        self.display.rename(f"{self.title}, stage {self.number} ({name})")
 
         def update(share: float) -> None:
             if not self.shown and time.monotonic() - self.began > PATIENCE:
                 self.display.__enter__()
                 self.shown = True
             if self.shown and self.display.due():
-                self.display.update(share, name)
+                self.display.update(share)
 
         return update
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, train, use, words
+from neuropil.cli import inspect, lab, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -28,7 +28,7 @@ COMMANDS = {
     "list": Command("list", "every system with its family and one line", train.list_systems, train.ListArguments, ()),
     "show": Command(
         "show NAME | RUN",
-        "a system's equations, options and data, or what a run can do",
+        "a system's equations, options and data, what a run can do, or what a search found",
         train.show,
         train.ShowArguments,
         ("name",),
@@ -189,6 +189,13 @@ COMMANDS = {
         "look inside a trained model",
         inspect.inspect,
         inspect.InspectArguments,
+    ),
+    "lab": Command(
+        "lab [--runs DIR] [--port N]",
+        "a page in the browser: train, watch and question every network",
+        lab.lab,
+        lab.LabArguments,
+        (),
     ),
 }
 

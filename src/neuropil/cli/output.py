@@ -66,8 +66,10 @@ def print_outcome(run: "Run", *, as_json: bool) -> None:
         for group in overview.comparable(results) if sys.stdout.isatty() else [results]:
             print_table(["", *overview.metric_names(group)], overview.result_rows(group))
         print(overview.margin(results))
+    said = getattr(getattr(run.options, "training", None), "fitted", "")  # what a time limit chose, before it began
     for note in run.settings["facts"].get("notes", []):
-        print(note, file=sys.stderr)
+        if note != said:
+            print(note, file=sys.stderr)
     print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")
 
 
@@ -85,5 +87,7 @@ def print_search(tuning: "Tuning", *, as_json: bool) -> None:
     print_table(["", *overview.metric_names(results)], overview.result_rows(results))
     print(tuning.settings["outcome"], overview.margin(results), sep="\n")
     print(f"Run: {best.folder}", best.settings["command"], sep="\n")
+    if (seconds := tuning.settings["seconds"]) is not None:
+        print(f"That command trains for a whole run, where each trial had {seconds:.3g} seconds.")
     if tuning.report.exists():
         print(f"Report: {tuning.report}")

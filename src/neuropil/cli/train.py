@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,14 +40,20 @@ def list_systems(arguments: ListArguments) -> None:
 
 
 class ShowArguments(Arguments):
-    name: str = option("", "a system that `neuropil list` shows, or a run folder")
+    name: str = option("", "a system that `neuropil list` shows, or the folder of a run or of a search")
 
 
 def show(arguments: ShowArguments) -> None:
+    from neuropil.runs import search_folder
+
+    folder = Path(arguments.name)
+    if search_folder.is_tuning(folder):
+        _show_search(folder, arguments.json)
+        return
     if (
-        "/" in arguments.name or arguments.name.endswith(".zip") or (Path(arguments.name) / "config.json").exists()
+        "/" in arguments.name or arguments.name.endswith(".zip") or (folder / "config.json").exists()
     ):  # no system's name has a slash
-        _show_run(Path(arguments.name), arguments.json)
+        _show_run(folder, arguments.json)
         return
     from neuropil import recipes
 
@@ -79,10 +85,19 @@ def show(arguments: ShowArguments) -> None:
     ]
     print_table(["option", "type", "default", "meaning"], rows)
     if recipe.tunable:
-        from neuropil.runs.search_space import describe_searched
+        usual = _searched(embedded)
+        print(f"\nneuropil tune {system.name} searches {'; '.join(usual.values())}.")
+        for flag, options in by_flag.items():
+            others = [words for name, words in _searched(options).items() if words != usual.get(name)]
+            if others:
+                print(f"With {flag} it searches {'; '.join(others)} instead.")
 
-        tuned = [f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in embedded if each.tune is not None]
-        print(f"\nneuropil tune {system.name} searches {'; '.join(tuned)}.")
+
+def _searched(options: Sequence[Option]) -> dict[str, str]:
+    """What `neuropil tune` searches of each option that declares it, which follows the default."""
+    from neuropil.runs.search_space import describe_searched
+
+    return {each.name: f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in options if each.tune}
 
 
 def _default(option: Option, others: Mapping[str, Option]) -> str:
@@ -115,6 +130,33 @@ def _show_run(folder: Path, as_json: bool) -> None:
         if recipes.find(opened.name).family != recipes.NEURONS:
             rows.append(["export", "its model runs elsewhere as ONNX", f"neuropil export {quoted}"])
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
+
+
+def _show_search(folder: Path, as_json: bool) -> None:
+    from neuropil.inspection.report.trials import chosen_table, trials_table
+    from neuropil.runs.search_folder import Tuning
+
+    opened = Tuning.load(folder)
+    best = opened.settings["best"] if opened.finished else None
+    if as_json:
+        about = {"search": folder, "system": opened.name, "seed": opened.settings["seed"]}
+        found = {"best": best, "options": opened.chosen if opened.finished else None}
+        rows = [each.to_dict() for each in opened.rows]
+        print_json(
+            {**about, "command": opened.settings["command"], "finished": opened.finished, **found, "trials": rows}
+        )
+        return
+    about = f"{folder}: a search over the options of {opened.name}, seed {opened.settings['seed']}"
+    print(about, opened.settings["command"], "", sep="\n")
+    tables = [trials_table(opened.rows, opened.space, opened.metric, best)]
+    tables += [chosen_table(opened.found)] if opened.finished else []
+    for table in tables:
+        print_table(table.header, [[str(cell) for cell in row] for row in table.rows])
+        print()
+    if opened.finished:
+        print_search(opened, as_json=False)
+    else:
+        print(f"It is not finished: neuropil resume {shlex.quote(str(folder))}")
 
 
 class StartArguments(Arguments):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from neuropil.inspection.gradients import GradientProfile
     from neuropil.inspection.signal import SignalProfile
     from neuropil.runs.export import Export
+    from neuropil.runs.notebook import LabFrame
 
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
@@ -290,6 +291,12 @@ class Run:
         from neuropil.runs.pages.activations import activations_of
 
         return activations_of(self, pictures)
+
+    def lab(self, view: str, *, height: int = 720) -> "LabFrame":
+        """A view of the lab on this run, in a notebook: `run.lab("attention")`."""
+        from neuropil.runs.notebook import frame
+
+        return frame(self.folder, view, height=height)
 
     def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own

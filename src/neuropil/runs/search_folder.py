@@ -14,7 +14,7 @@ from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
 from neuropil.inspection.report.trials import SearchResult, counted_states, trial_sections
-from neuropil.metrics import find_metric
+from neuropil.metrics import Metric, find_metric
 from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
@@ -39,7 +39,7 @@ class Tuning:
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
             written = int(settings["format"])
-            for name in ("recipe", "options", "space", "given", "seed", "command"):
+            for name in ("recipe", "options", "space", "given", "seed", "command", "metric"):
                 _ = settings[name]
         except (OSError, ValueError, KeyError, TypeError) as error:
             got = f"a damaged file ({error})"
@@ -67,6 +67,11 @@ class Tuning:
     @property
     def report(self) -> Path:
         return self.folder / "report.html"
+
+    @property
+    def metric(self) -> Metric:
+        """Of the validation part, by which trials are compared."""
+        return find_metric(self.settings["metric"])
 
     @property
     def finished(self) -> bool:
@@ -150,9 +155,9 @@ class Tuning:
 
     @property
     def found(self) -> SearchResult:
-        trials, metric = self.rows, find_metric(self.settings["metric"])
+        trials = self.rows
         best = next(trial for trial in trials if trial.number == self.settings["best"])
-        return SearchResult(trials, best, self.space, metric, self.importance)
+        return SearchResult(trials, best, self.space, self.metric, self.importance)
 
     def plan(self, data: Any = None) -> PlannedRun:
         """What was started; `data` is given again where it was in memory."""

@@ -122,7 +122,8 @@ class PlannedRun:
         typed = defaults.override(**options)
         data = getattr(typed, "data", None)
         if isinstance(data, SplitConfig) and data.data:
-            _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+            require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+        require_effect(options, typed.idle_options())
         _prepare(typed)
         return cls(verb, name, seed, recipe, options, defaults, typed)
 
@@ -153,14 +154,14 @@ def now() -> str:
 def require_startable(experiment: Experiment, options: Mapping[str, Any]) -> None:
     """Before a folder is made: whether the given options have an effect, and what is trained can be scored."""
     if isinstance(experiment, TrainableExperiment):
-        _require_effect(options, experiment.idle_options())
+        require_effect(options, experiment.idle_options())
         experiment.require_scorable()
 
 
-def _require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
-    for name, data in idle.items():
+def require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
+    for name, what in idle.items():
         if options.get(name):
-            raise InputError(f"{flag_of(name)} has no effect on {data}", fix="leave it out")
+            raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:

@@ -42,6 +42,7 @@ from neuropil.runs.start import (
     complete,
     new_folder,
     now,
+    require_effect,
     require_new,
     require_startable,
     whole_paths,
@@ -82,6 +83,7 @@ def tune(
     over = over or {}
     plan = tunable_plan(name, seed, options)
     space = search_space(plan.typed, plan.given, over)
+    require_effect(over, plan.typed.idle_options())
     found = Tuning.load(out) if out is not None and is_tuning(Path(out)) else None
     if found is not None:
         found.require_same(plan, over)
@@ -100,7 +102,7 @@ def tune(
         found = Tuning(folder, _settings(plan, space, over, experiment, limit))
     else:
         found.require_data(experiment)
-    found.write(trials=trials, minutes=minutes)
+    found.write(trials=trials, minutes=minutes, metric=selection.metric.name)
     return _Session(found, plan, selection, show_progress, began).run(report=report)
 
 
@@ -324,7 +326,6 @@ class _Session:
                 results.append(Result(DEFAULT, default.own_result().metrics))
         tuning.settings |= {
             "best": best.number,
-            "metric": self.selection.metric.name,
             "importance": self.search.importance([trial for trial in trials if self._inside(trial.options)]),
             "results": [{"name": each.name, "metrics": dict(each.metrics)} for each in results],
         }

@@ -1,0 +1,111 @@
+"""The lab's requests, each a few lines over `runs`, `tasks` and `inspection`. Nothing heavy is imported until the first
+page is there."""
+
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import Body, FastAPI, Request
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+
+import neuropil
+from neuropil import recipes
+from neuropil.errors import InputError, NeuropilError
+from neuropil.lab import explain
+from neuropil.lab.open_runs import OpenRuns
+from neuropil.lab.security import REPORT_POLICY, Access, Guard
+from neuropil.lab.view import VIEWS, ask, find_view, views_of
+
+Json = Mapping[str, Any]
+
+
+def create_app(runs: Path, access: Access, *, warm: Callable[[], None] | None = None) -> FastAPI:
+    """The application for the runs in a folder. `warm` is called in the background when the first page can be
+    served."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if warm is not None:
+            threading.Thread(target=warm, daemon=True).start()
+        yield
+
+    app = FastAPI(title="neuropil lab", version=neuropil.__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(Guard, access=access)
+    app.add_exception_handler(NeuropilError, refused)
+    opened = OpenRuns(runs)
+    add_pages(app, opened)
+    add_views(app, opened)
+    return app
+
+
+async def refused(_: Request, error: Exception) -> JSONResponse:
+    """One sentence, as on the command line."""
+    return JSONResponse({"error": str(error)}, 400)
+
+
+def add_pages(app: FastAPI, opened: OpenRuns) -> None:
+    page = explain.page_folder()
+    app.mount("/page", StaticFiles(directory=page), name="page")
+
+    @app.get("/")
+    def index() -> FileResponse:
+        return FileResponse(page / "index.html")
+
+    @app.get("/source/{file:path}")
+    def source(file: str) -> PlainTextResponse:
+        return PlainTextResponse(explain.source_file(file))
+
+    @app.get("/report/{name:path}")
+    def report(name: str) -> FileResponse:
+        path = opened.path(name) / "report.html"
+        if not path.is_file():
+            raise InputError("a report is there when its run is finished", got=f"{name!r}")
+        return FileResponse(path, headers={"content-security-policy": REPORT_POLICY})
+
+    @app.get("/api/systems")
+    def systems() -> list[Json]:
+        return [
+            {
+                "name": system.name,
+                "family": system.family,
+                "summary": system.summary,
+                "verb": system.verb,
+                "views": [view.name for view in views_of(system.name)],
+            }
+            for system in recipes.SYSTEMS
+        ]
+
+
+def add_views(app: FastAPI, opened: OpenRuns) -> None:
+    playgrounds = {view.name: threading.Lock() for view in VIEWS}
+
+    @app.get("/api/views")
+    def views() -> list[Json]:
+        return [
+            {
+                "name": view.name,
+                "title": view.title,
+                "idea": view.idea,
+                "systems": view.systems,
+                "needs_run": view.needs_run,
+                "styled": (explain.page_folder() / "views" / f"{view.name}.css").is_file(),
+            }
+            for view in VIEWS
+        ]
+
+    @app.post("/api/views/{name}/{action}")
+    def answer(name: str, action: str, values: dict[str, Any] = Body(default={}), run: str = "") -> JSONResponse:  # noqa: B008  # FastAPI's way
+        view = find_view(name)
+        if not view.needs_run:
+            with playgrounds[name]:
+                return JSONResponse(ask(view, action, None, values))
+        with opened.borrowed(run) as borrowed:
+            return JSONResponse(ask(view, action, borrowed, values))
+
+    @app.get("/api/explain/{system}")
+    def explained(system: str, view: str = "") -> Json:
+        code = explain.code_of(find_view(view)) if view else []
+        return {"equations": explain.equations_of(system), "code": code}

@@ -1,0 +1,38 @@
+// The systems as a map from the neuron to the transformer, by family.
+
+import { get, once } from "./api.js";
+import { h, number, replace } from "./dom.js";
+import { link } from "./lab.js";
+
+const ORDER = ["biological neurons", "learning machinery", "feed-forward networks", "recurrent networks", "energy-based models", "generative models", "attention and transformers"];
+
+export default async function home({ main, query }) {
+  const [systems, runs] = await Promise.all([once("/api/systems"), get("/api/runs").catch(() => ({ runs: [] }))]);
+  const of = new Map();
+  for (const run of runs.runs) of.set(run.system, [...(of.get(run.system) ?? []), run]);
+  const input = h("input", { type: "search", class: "search", placeholder: "Search: attention, spikes, forecast …", "aria-label": "Search the systems", value: query.get("q") ?? "" });
+  const map = h("div", { class: "stack" }), found = h("p", { class: "note", role: "status" });
+  const draw = () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = (system) => words.every((word) => `${system.name} ${system.name.replaceAll("_", " ")} ${system.family} ${system.summary} ${system.views.join(" ")}`.toLowerCase().includes(word));
+    const families = ORDER.map((family) => [family, systems.filter((system) => system.family === family && fits(system))]).filter(([, list]) => list.length);
+    found.textContent = words.length ? `${families.reduce((sum, [, list]) => sum + list.length, 0)} of ${systems.length} systems` : "";
+    replace(map, families.map(([family, list]) => h("section", { class: "family", "aria-label": family }, h("h2", {}, capital(family), h("small", { class: "muted" }, String(list.length))),
+      h("div", { class: "cards" }, list.map((system) => card(system, of.get(system.name) ?? []))))));
+  };
+  input.addEventListener("input", draw);
+  replace(main, h("div", { class: "head" }, h("h1", {}, "Every network, from the neuron to the transformer"), input),
+    h("p", { class: "muted" }, "Train one, look inside it, question it and break it: on the data that comes with it or on your own. Everything happens on this machine."), found, map);
+  draw();
+}
+
+function card(system, runs) {
+  const best = runs.find((run) => run.headline);
+  const state = runs.length ? `${runs.length} run${runs.length > 1 ? "s" : ""}${best ? ` · ${best.headline.metric} ${number(best.headline.value)}` : ""}` : system.views.length ? "no run yet" : "";
+  return h("a", { class: "card", href: link(`/system/${system.name}`), "data-system": system.name },
+    h("span", { class: "picture" }, h("img", { src: `/page/pictures/${system.name}.webp`, alt: "", loading: "lazy", decoding: "async" })),
+    h("span", { class: "body" }, h("b", {}, title(system.name)), h("span", { class: "idea" }, system.summary), h("span", { class: "state muted" }, state)));
+}
+
+export const title = (name) => name.replaceAll("_", " ");
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);

@@ -1,0 +1,129 @@
+"""Who may ask the lab: pages of its own, from this machine; from others only with the token.
+
+A page of another site can make a browser send requests here: its origin is refused, and so is a host name that is not
+ours, which a site may point at this machine (DNS rebinding)."""
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+COOKIE = "neuropil-lab"
+LARGEST_QUESTION = 2**20
+"""Bytes of any request but an upload, which has limits of its own."""
+UPLOADS = "/api/uploads"
+NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
+"""Pages on this machine that may frame a view."""
+
+PAGE_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        f"frame-ancestors 'self' {NOTEBOOKS}",
+    ]
+)
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+)
+"""Reports bring their scripts and styles along; they see nothing of the lab."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """`token` is demanded of everyone where it is given; else only of hosts that are not this machine, which have none
+    and are refused."""
+
+    host: str
+    token: str | None = None
+
+    def allows_host(self, host: str) -> bool:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in (*LOOPBACK, self.host) or self.token is not None
+
+
+class Guard:
+    """Middleware without buffering, so that events stream."""
+
+    def __init__(self, app: ASGIApp, access: Access):
+        self.app, self.access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refusal = self.refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("content-security-policy", PAGE_POLICY)
+                headers.setdefault("cache-control", "no-store")
+                headers["x-content-type-options"] = "nosniff"
+                headers["referrer-policy"] = "no-referrer"
+                headers["cross-origin-resource-policy"] = "same-origin"
+            await send(message)
+
+        await self.app(scope, self.limited(scope, receive), send_guarded)
+
+    def limited(self, scope: Scope, receive: Receive) -> Receive:
+        """What a client sends beyond the limit is not read: the question ends there, and is none."""
+        if scope["path"].startswith(UPLOADS):
+            return receive
+        taken = 0
+
+        async def receive_limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            return {"type": "http.disconnect"} if taken > LARGEST_QUESTION else message
+
+        return receive_limited
+
+    def refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self.access.allows_host(host):
+            return PlainTextResponse(f"The lab is not at {host!r}: open it at 127.0.0.1.", 403)
+        origin = headers.get("origin")
+        foreign = origin is not None and urlsplit(origin).netloc != host
+        unsafe = scope["method"] not in ("GET", "HEAD")
+        if foreign or (unsafe and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")):
+            return PlainTextResponse("Requests from other sites are refused.", 403)
+        length = headers.get("content-length", "0")
+        if not scope["path"].startswith(UPLOADS) and (not length.isdecimal() or int(length) > LARGEST_QUESTION):
+            return PlainTextResponse(f"A question may have {LARGEST_QUESTION:,} bytes.", 413)
+        return self.without_token(scope, headers)
+
+    def without_token(self, scope: Scope, headers: Headers) -> Response | None:
+        token = self.access.token
+        if token is None:
+            return None
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and _same([given], token):
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+            return answer
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if _same([cookie.value if cookie else "", bearer], token):
+            return None
+        return PlainTextResponse("The lab asks for its token: open the link that `neuropil lab` printed.", 401)
+
+
+def _same(given: Iterable[str], token: str) -> bool:
+    return any(hmac.compare_digest(each.encode(), token.encode()) for each in given)
