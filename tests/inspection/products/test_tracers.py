@@ -167,3 +167,15 @@ def test_a_padded_text_is_refused():
     assert str(error.value) == (
         "a text to open must have one token or more, and no padding, but got 2 tokens of padding among 5."
     )
+
+
+def test_stages_stand_in_the_parts_of_the_model():
+    stages = trace(*build("gpt2")).stages
+    assert stages["embedding"].path == ()
+    assert stages["blocks.1.attention.scores"].path == ("blocks.1", "blocks.1.attention")
+    assert stages["blocks.1.feed_forward_sum.norm"].path == ("blocks.1", "blocks.1.feed_forward")
+    assert trace(*build("lstm")).stages["reader.forwards.1.c"].path == ("reader.forwards.1",)
+    assert trace(*build("residual mingru")).stages["reader.blocks.0.cell.h"].path == (
+        "reader.blocks.0",
+        "reader.blocks.0.cell",
+    )

@@ -70,10 +70,10 @@ def add_multi_head(
         name,
         captured.output_of(f"{name}.output"),
         sum_of(terms),
-        Where(Computed(MultiHeadAttention.select, "return self.output(rearrange("), (name,)),
+        Where(Computed(MultiHeadAttention.select, "return self.output(rearrange("), name),
         title="output projection",
         axes="time width",
-        equation="y[{0}, {1}] = Σ_j W[{1}, j] [o of all heads][{0}, j] + b[{1}]",
+        equation="y[{0}, {1}] = Σ_h Σ_w W[{1}, h, w] o[h, {0}, w] + b[{1}]",
     )
 
 
@@ -112,7 +112,7 @@ def _add_projections(
                 f"{name}.{part}",
                 getattr(given, part)[0],
                 linear(source, weight, bias, locate),
-                Where(lines["query" if part == "query" else "key"], (name,)),
+                Where(lines["query" if part == "query" else "key"], name),
                 title={"query": "queries", "key": "keys", "value": "values"}[part],
                 axes="head time width",
                 equation=f"{letter}[{{0}}, {{1}}, {{2}}] = Σ_j W^{letter.upper()}[{{0}}, {{2}}, j] x[{{1}}, j]{shift}",
@@ -140,7 +140,7 @@ def _add_masked_heads(
         f"{name}.masked",
         values,
         sum_of(lambda index: [(mixed[index], constant(shares[index[0]], "head mask", index[:1]))]),
-        Where(Computed(MultiHeadAttention.select, "mixed = mixed * self.head_mask"), (name,)),
+        Where(Computed(MultiHeadAttention.select, "mixed = mixed * self.head_mask"), name),
         title="mixed values of the heads that are not masked",
         axes="head time width",
         equation="o'[{0}, {1}, {2}] = m[{0}] o[{0}, {1}, {2}]",
@@ -165,10 +165,10 @@ def add_weights(traced: TracedPass, name: str, scores: NamedValues, allowed: Ten
         f"{name}.weights",
         values,
         softmax_of(scores, seen),
-        Where(Computed(Score.soften, "return scores.softmax(-1)"), (name,)),
+        Where(Computed(Score.soften, "return scores.softmax(-1)"), name),
         title="attention weights",
         axes=_pair_axes(scores),
-        equation=f"a[{at}] = e^e[{at}] / Σ_j e^e[{others}]",
+        equation=f"a[{at}] = exp(e[{at}]) / Σ_j exp(e[{others}])",
     )
 
 
@@ -194,7 +194,7 @@ def add_mixed(
         f"{name}.mixed",
         weights.values @ value.values if values is None else values,
         sum_of(terms),
-        Where(MIXED, (name,)),
+        Where(MIXED, name),
         title="mixed values",
         axes=" ".join(traced.stages[value.name].axes),
         equation=f"o[{h}{i}, {j}] = Σ_j a[{h}{i}, j] v[{h}j, {j}]",
@@ -214,7 +214,7 @@ def add_scores(
         f"{name}.scores",
         values,
         rule,
-        Where(computed, (name,)),
+        Where(computed, name),
         title="scores",
         axes=_pair_axes(pairs),
         equation=f"e[{_equation_indices(pairs, '{k}')}] = {equation}",
@@ -256,8 +256,8 @@ def _score_rule(
 
 def _add_unit_length(traced: TracedPass, x: NamedValues) -> NamedValues:
     """x / ‖x‖"""
-    where, title = traced.stages[x.name], traced.stages[x.name].title
-    where = Where(Computed(Cosine.factors, "F.normalize(query, dim=-1)"), where.path)
+    title, part = traced.stages[x.name].title, traced.stages[x.name].path[-1]
+    where = Where(Computed(Cosine.factors, "F.normalize(query, dim=-1)"), part)
     length = traced.add(
         f"{x.name}.length",
         x.values.norm(dim=-1),
@@ -288,7 +288,7 @@ def _additive_rule(
 ) -> tuple[Rule, Computed, str]:
     """vᵀ tanh(W q + U k)"""
     line = Computed(Additive.forward, "return torch.tanh(self.query(query)")
-    where, weight = Where(line, (name,)), traced.parameter(f"{name}.score.weight")
+    where, weight = Where(line, name), traced.parameter(f"{name}.score.weight")
     projected = {"query": score.query(query.values), "key": score.key(key.values)}
     of_query, of_key = (
         add_linear(

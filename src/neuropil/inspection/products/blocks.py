@@ -64,7 +64,7 @@ class BlockStages:
 
     def _feed_forward(self, name: str, block: TransformerBlock | DecoderBlock, x: NamedValues) -> NamedValues:
         part = f"{name}.feed_forward"
-        where = Where(Computed(FeedForward.forward, "self.outer(self.activation(self.inner(x)))"), (name, part))
+        where = Where(Computed(FeedForward.forward, "self.outer(self.activation(self.inner(x)))"), part)
         y = self._enter(f"{part}_sum", block.feed_forward_sum, x)
         y = self.linear(f"{part}.inner", y, where, "weighted sums", HIDDEN_AXES)
         of = next(of for of, each in HIDDEN.items() if each is block.feed_forward.activation)
@@ -77,7 +77,7 @@ class BlockStages:
         """N(x) before a sublayer, or x itself."""
         if not residual.first:
             return x
-        where = Where(Computed(Residual.enter, "return self.norm(x) if"), _around(name))
+        where = Where(Computed(Residual.enter, "return self.norm(x) if"), name.removesuffix("_sum"))
         return self.norm(f"{name}.norm", residual.norm, x, where)
 
     def _leave(self, name: str, residual: Residual, x: NamedValues, y: NamedValues) -> NamedValues:
@@ -86,17 +86,12 @@ class BlockStages:
             name,
             self.captured.output_of(name) if residual.first else self.captured.input_of(f"{name}.norm"),
             total(x, y),
-            Where(Computed(Residual.forward, "x = x + self.dropout(f)"), _around(name)),
+            Where(Computed(Residual.forward, "x = x + self.dropout(f)"), name.removesuffix("_sum")),
             title="residual sum",
             axes=STREAM,
             equation="x'[{0}, {1}] = x[{0}, {1}] + y[{0}, {1}]",
         )
         if residual.first:
             return summed
-        where = Where(Computed(Residual.forward, "return x if self.first else self.norm(x)"), _around(name))
+        where = Where(Computed(Residual.forward, "return x if self.first else self.norm(x)"), name.removesuffix("_sum"))
         return self.norm(f"{name}.norm", residual.norm, summed, where)
-
-
-def _around(name: str) -> tuple[str, str]:
-    """The block, and the sublayer that a residual sum belongs to."""
-    return name.rpartition(".")[0], name.removesuffix("_sum")

@@ -110,7 +110,7 @@ class _CellSteps:
             f"{self.name}.{part}",
             values,
             rule,
-            Where(line, (self.name,)),
+            Where(line, self.name),
             title=title,
             axes="time unit",
             equation=equation.replace("{before}", self.before),

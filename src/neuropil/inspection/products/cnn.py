@@ -25,9 +25,9 @@ STEM, STEM_NORM = Computed(CNN.forward, "h = self.stem(x)"), Computed(CNN.forwar
 def trace_cnn(traced: TracedPass, model: CNN, captured: CapturedPass) -> NamedValues:
     x = add_input(traced, captured.input_of(""), MAPS, Computed(CNN.forward, "x = self.standardize(x)"))
     x = add_standardised(traced, x, captured.output_of("standardize"), MAPS)
-    h = add_convolution(traced, "stem", model.stem, x, captured.output_of("stem"), Where(STEM, ("stem",)))
-    path, normed, entered = ("stem",), captured.output_of("stem_norm"), captured.input_of("blocks")
-    where = Where(STEM_NORM, path)
+    h = add_convolution(traced, "stem", model.stem, x, captured.output_of("stem"), Where(STEM, "stem"))
+    normed, entered = captured.output_of("stem_norm"), captured.input_of("blocks")
+    where = Where(STEM_NORM, "stem")
     if model.config.norm_order == "after":
         h = add_function(traced, "stem.relu", h, captured.input_of("stem_norm"), "relu", where, MAPS)
         h = add_batch_norm(traced, "stem_norm", model.stem_norm, h, normed, where, MAPS)
@@ -55,7 +55,7 @@ def _add_block(
     """y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x), or with each normalisation after its activation."""
 
     def at(text: str) -> Where:
-        return Where(Computed(ResidualBlock.forward, text), (name,))
+        return Where(Computed(ResidualBlock.forward, text), name)
 
     def out(part: str) -> Tensor:
         return captured.output_of(f"{name}.{part}")

@@ -212,5 +212,5 @@ def add_answer(traced: TracedPass, outputs: NamedValues, answer: Answer) -> None
         Where(line),
         title="probabilities",
         axes=" ".join(traced.stages[outputs.name].axes),
-        equation=f"p[{at}] = e^z[{at}] / Σ_j e^z[{others}]" if shares else f"p[{at}] = 1 / (1 + e^−z[{at}])",
+        equation=f"p[{at}] = exp(z[{at}]) / Σ_j exp(z[{others}])" if shares else f"p[{at}] = σ(z[{at}])",
     )

@@ -35,7 +35,7 @@ def trace_mlp(traced: TracedPass, model: MLP, captured: CapturedPass) -> NamedVa
 
 
 def _add_hidden(traced: TracedPass, model: MLP, captured: CapturedPass, layer: int, h: NamedValues) -> NamedValues:
-    name, where = f"hidden.{layer}", Where(LAYER, (f"hidden.{layer}",))
+    name, where = f"hidden.{layer}", Where(LAYER, f"hidden.{layer}")
     sums = captured.output_of(name)
     a = add_linear(traced, name, h, sums, where, axes="unit", title="weighted sums", symbols=("a", "h"))
     norm = cast(nn.BatchNorm1d, model.norms[layer])
@@ -51,7 +51,7 @@ def _add_hidden(traced: TracedPass, model: MLP, captured: CapturedPass, layer: i
         f"hidden.{layer}.sum",
         captured.input_of(f"hidden.{layer + 1}" if layer + 1 < len(model.hidden) else "output"),
         total(h, after),
-        Where(Computed(MLP.forward, "h = h + a if"), where.path),
+        Where(Computed(MLP.forward, "h = h + a if"), where.part),
         title="residual sum",
         axes="unit",
         equation="h'[{0}] = h[{0}] + a[{0}]",

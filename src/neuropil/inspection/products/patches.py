@@ -58,7 +58,7 @@ def trace_vit(traced: TracedPass, model: ViT, captured: CapturedPass) -> NamedVa
 
 def _add_patches(traced: TracedPass, module: Patches, captured: CapturedPass, pixels: NamedValues) -> NamedValues:
     projected = captured.output_of("patches.projection")
-    where = Where(Computed(Patches.forward, "x = self.projection(pictures)"), ("patches",))
+    where = Where(Computed(Patches.forward, "x = self.projection(pictures)"), "patches")
     maps = add_convolution(traced, "patches.projection", module.projection, pixels, projected, where)
     whole, positions = traced.parameter("patches.whole"), traced.parameter("patches.positions")
     _, rows, columns = projected.shape
@@ -75,7 +75,7 @@ def _add_patches(traced: TracedPass, module: Patches, captured: CapturedPass, pi
         "patches",
         captured.output_of("patches"),
         sum_of(parts, "sum"),
-        Where(Computed(Patches.forward, "return torch.cat([self.whole.expand("), ("patches",)),
+        Where(Computed(Patches.forward, "return torch.cat([self.whole.expand("), "patches"),
         title="patch and position; the first stands for the whole picture",
         axes=STREAM,
         equation="x[{0}, {1}] = patch[{0}, {1}] + P[{0}, {1}]",
@@ -149,19 +149,17 @@ def _add_positions(traced: TracedPass, z: NamedValues, values: Tensor) -> NamedV
 
 def _add_layer(add: BlockStages, name: str, layer: PatchAttentionLayer, z: NamedValues) -> NamedValues:
     traced, captured = add.traced, add.captured
-    look = Where(
-        Computed(PatchAttentionLayer.forward, "attended = self.dropout(self.attention(self.norm1(z)))"), (name,)
-    )
+    look = Where(Computed(PatchAttentionLayer.forward, "attended = self.dropout(self.attention(self.norm1(z)))"), name)
     entered = add.norm(f"{name}.norm1", layer.norm1, z, look) if isinstance(layer.norm1, nn.LayerNorm) else z
     attended = _add_self_attention(add, f"{name}.attention", layer.attention, entered)
     if layer.residual:
         line = Computed(PatchAttentionLayer.forward, "z = z + attended if")
         z = _add_sum(
-            traced, f"{name}.attention_sum", captured.input_of(f"{name}.norm2"), z, attended, Where(line, (name,))
+            traced, f"{name}.attention_sum", captured.input_of(f"{name}.norm2"), z, attended, Where(line, name)
         )
     else:
         z = attended
-    think = Where(Computed(PatchAttentionLayer.forward, "return z + self.dropout(self.network("), (name,))
+    think = Where(Computed(PatchAttentionLayer.forward, "return z + self.dropout(self.network("), name)
     y = add.norm(f"{name}.norm2", layer.norm2, z, think)
     y = add.linear(f"{name}.network.0", y, think, "weighted sums", "time hidden")
     values = captured.output_of(f"{name}.network.1")
@@ -180,7 +178,7 @@ def _add_sum(
 def _add_self_attention(add: BlockStages, name: str, module: SelfAttention, z: NamedValues) -> NamedValues:
     traced, captured = add.traced, add.captured
     weight, bias = traced.weights(f"{name}.projection")
-    where = Where(Computed(SelfAttention.forward, "query, key, value = self.projection(z).split("), (name,))
+    where = Where(Computed(SelfAttention.forward, "query, key, value = self.projection(z).split("), name)
     parts: list[NamedValues] = []
     split, first = captured.output_of(f"{name}.projection").split(module.widths, dim=-1), 0
     for part, many, values in zip(("query", "key", "value"), ("queries", "keys", "values"), split, strict=True):

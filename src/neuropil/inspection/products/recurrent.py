@@ -96,7 +96,7 @@ def _add_side_by_side(traced: TracedPass, name: str, forward: NamedValues, backw
         Where(Computed(Recurrence.forward, "x = torch.cat([each.outputs")),
         title="both directions side by side",
         axes=STEPS,
-        equation="x[{0}, {1}] = [h forward, h backward][{0}, {1}]",
+        equation="x[{0}, {1}] = h[{0}, {1}]",
     )
 
 
@@ -125,9 +125,9 @@ def _add_block(
         rule, title = total(a, b), "residual sum"
         return traced.add(f"{name}.{part}", values, rule, where, title=title, axes=STEPS, equation=equation)
 
-    entering = Where(Computed(RecurrentBlock.forward, "ran = self.cell(self.cell_norm(x)"), (name,))
-    first = Where(Computed(RecurrentBlock._after_cell, "x = x + self.dropout(h)"), (name,))
-    last = Where(Computed(RecurrentBlock._after_cell, "return x + self.dropout(self.feed_forward("), (name,))
+    entering = Where(Computed(RecurrentBlock.forward, "ran = self.cell(self.cell_norm(x)"), name)
+    first = Where(Computed(RecurrentBlock._after_cell, "x = x + self.dropout(h)"), name)
+    last = Where(Computed(RecurrentBlock._after_cell, "return x + self.dropout(self.feed_forward("), name)
     norm = add_layer_norm(traced, f"{name}.cell_norm", block.cell_norm, x, output("cell_norm"), entering)
     h = add_cell(traced, f"{name}.cell", block.cell, captured, norm)
     x = summed("cell_sum", captured.input_of(f"{name}.feed_forward_norm"), x, h, first)
@@ -196,8 +196,8 @@ def _add_bag(traced: TracedPass, bag: BagOfBigrams, captured: CapturedPass) -> N
     """u = B φ / ‖φ‖ + b"""
     features = bag.features(captured.input_of("bag").unsqueeze(0))[0][0]
     numbers = features[features.diff(prepend=features.new_full((1,), -1)) != 0].tolist()  # each once
-    first = Where(Computed(BagOfBigrams.features, "found, first = distinct("), ("bag",))
-    divided = Where(Computed(BagOfBigrams.features, "return found, F.normalize("), ("bag",))
+    first = Where(Computed(BagOfBigrams.features, "found, first = distinct("), "bag")
+    divided = Where(Computed(BagOfBigrams.features, "return found, F.normalize("), "bag")
     idf, weight, bias = (traced.parameter(f"bag.{part}") for part in ("idf", "weight", "bias"))
     phi = traced.add(
         "bag.phi",
@@ -236,7 +236,7 @@ def _add_bag(traced: TracedPass, bag: BagOfBigrams, captured: CapturedPass) -> N
         "bag",
         captured.output_of("bag"),
         sum_of(terms),
-        Where(Computed(BagOfBigrams.forward, "return einsum(phi,"), ("bag",)),
+        Where(Computed(BagOfBigrams.forward, "return einsum(phi,"), "bag"),
         title="logits of the bag",
         axes="class",
         equation="u[{0}] = Σ_g B[g, {0}] f[g] + b[{0}]",

@@ -53,10 +53,10 @@ class Rule(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Of a stage: the line that computes it, and the parts of the model that it stands in, from the outermost."""
+    """Of a stage: the line that computes it, and the part of the model that it stands in."""
 
     computed: Computed
-    path: tuple[str, ...] = ()
+    part: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,7 @@ class TracedStage:
     name: str
     title: str
     path: tuple[str, ...]
+    """The parts of the model that it stands in, from the outermost: blocks.0, blocks.0.attention."""
     axes: tuple[str, ...]
     values: Tensor
     equation: str
@@ -80,6 +81,13 @@ class TracedStage:
     @property
     def code(self) -> SourceLine:
         return self.computed.line
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """A part of a model and those around it that are one of several."""
+    words = name.split(".")
+    begins = [".".join(words[: count + 1]) for count, word in enumerate(words) if word.isdigit()]
+    return tuple(dict.fromkeys([*begins, *([name] if name else [])]))
 
 
 class TracedPass:
@@ -114,7 +122,8 @@ class TracedPass:
     ) -> NamedValues:
         """`axes` are their names, with spaces between."""
         names, values = tuple(axes.split()), values.detach()
-        self.stages[name] = TracedStage(name, title, where.path, names, values, equation, where.computed, rule)
+        path = parts_of(where.part)
+        self.stages[name] = TracedStage(name, title, path, names, values, equation, where.computed, rule)
         return NamedValues(name, values)
 
     def open(self, place: NumberPlace) -> OpenedNumber:

@@ -126,13 +126,13 @@ def _add_embedded(traced: TracedPass, model: Transformer, captured: CapturedPass
     table = "source" if model.config.shared_embeddings else side
     tokens = add_input(traced, captured.given("")[side][0], "time", line, side)
     values = captured.output_of(table, call if model.config.shared_embeddings else 0)
-    words = add_tokens(traced, f"{side}.tokens", tokens, values, f"{table}.weight", Where(line, (side,)))
+    words = add_tokens(traced, f"{side}.tokens", tokens, values, f"{table}.weight", Where(line, side))
     scale, positions = constant(math.sqrt(model.config.width), "√d"), _positions(traced, model.positions, len(values))
     return traced.add(
         f"{side}.embedding",
         captured.output_of("positions", call),
         sum_of(lambda index: [(scale, words[index]), *([] if positions is None else [(positions[index],)])]),
-        Where(line, (side,)),
+        Where(line, side),
         title="token and position",
         axes=STREAM,
         equation="x[{0}, {1}] = √d E[token[{0}], {1}] + PE[{0}, {1}]",
