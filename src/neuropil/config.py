@@ -77,6 +77,8 @@ class Option:
     high: float | None = None
     tune: Searched | None = None
     """What `neuropil tune` searches, given the default."""
+    group: str = ""
+    """The outermost field that it lives in, where that is a configuration of its own, such as `model`."""
 
     def require(self, value: Any) -> None:
         """Whether this option may have this value, whatever the others are."""
@@ -119,7 +121,7 @@ class Config:
             if isinstance(value, Config):
                 owner = f"{field.metadata['help']}: " if _prefix(field) else ""
                 found += [
-                    dataclasses.replace(each, name=_prefix(field) + each.name, help=owner + each.help)
+                    dataclasses.replace(each, name=_prefix(field) + each.name, help=owner + each.help, group=field.name)
                     for each in value.options()
                 ]
             elif not field.metadata.get("from_data"):
@@ -194,6 +196,13 @@ def _is_python_value(kind: Any) -> bool:
 def flag_of(name: str) -> str:
     """An option as the command line writes it: `--label-smoothing`, and `--class` of the name `class_`."""
     return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+def words_for(name: str, value: Any) -> list[str]:
+    """What sets an option on the command line."""
+    if isinstance(value, bool):
+        return [flag_of(name if value else f"no_{name}")]
+    return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]
 
 
 def describe_type(kind: Any) -> str:

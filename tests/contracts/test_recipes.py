@@ -16,7 +16,8 @@ from neuropil.cli import main
 from neuropil.errors import InputError
 from neuropil.metrics import find_metric
 from neuropil.ranges import Choices
-from neuropil.runs.run import FORMAT, Run
+from neuropil.runs.run import Run
+from neuropil.runs.settings import FORMAT
 from neuropil.runs.start import rewrite_report
 from neuropil.tasks.experiment import Result
 

@@ -19,12 +19,12 @@ from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
 from neuropil.runs.search_space import words_of
+from neuropil.runs.settings import STUDY, read_study
 from neuropil.runs.start import PlannedRun, whole_paths
 from neuropil.tasks.experiment import Experiment, Result
 from neuropil.training.search import Trial
 
-FORMAT = 1
-STUDY, TRIALS, BEST = "study.json", "trials.jsonl", "best"
+TRIALS, BEST = "trials.jsonl", "best"
 
 
 class Tuning:
@@ -35,6 +35,7 @@ class Tuning:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Tuning":
+<<<<<<< HEAD
         path = Path(folder) / STUDY
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
@@ -47,6 +48,9 @@ class Tuning:
         if written != FORMAT:
             raise RunError(f"{folder} must be a search of format {FORMAT}", got=f"format {written}", fix="tune anew")
         return cls(Path(folder), settings)
+=======
+        return cls(Path(folder), read_study(Path(folder)))
+>>>>>>> lab-jobs
 
     def __repr__(self) -> str:
         return f"<Tuning of {self.name} in {self.folder}>"

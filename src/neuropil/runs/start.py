@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import neuropil
 from neuropil import recipes
-from neuropil.config import Config, Option, flag_of
+from neuropil.config import Config, Option, flag_of, words_for
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.data.splits import SplitConfig
 from neuropil.errors import InputError, RunError, listed
@@ -30,7 +30,8 @@ from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
-from neuropil.runs.run import FORMAT, Run, load
+from neuropil.runs.run import Run, load
+from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
@@ -309,11 +310,5 @@ def command(
         return f"neuropil.{verb}({', '.join([repr(name), *values])})  # data: {memory}"
     words = ["neuropil", verb, name]
     for key, value in changed.items():
-        words += _words(key, value)
+        words += words_for(key, value)
     return shlex.join(words)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [flag_of(name if value else f"no_{name}")]
-    return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]

@@ -34,8 +34,9 @@ from neuropil.progress import Display, duration, stage
 from neuropil.ranges import Searched
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run, load
-from neuropil.runs.search_folder import BEST, FORMAT, TRIALS, Tuning, is_tuning, memory_of, tunable_plan
+from neuropil.runs.search_folder import BEST, TRIALS, Tuning, is_tuning, memory_of, tunable_plan
 from neuropil.runs.search_space import search_space, whole_numbers, words_of
+from neuropil.runs.settings import STUDY_FORMAT
 from neuropil.runs.start import (
     PlannedRun,
     command,
@@ -138,7 +139,7 @@ def _settings(
         more["over"] = over if memory_of(plan.typed) is not None else words_of(over)
     facts = experiment.facts()
     return {
-        "format": FORMAT,
+        "format": STUDY_FORMAT,
         "version": neuropil.__version__,
         "recipe": plan.name,
         "seed": plan.seed,

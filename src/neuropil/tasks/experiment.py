@@ -20,10 +20,11 @@ from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
-from neuropil.metrics import HEADLINES, Metric, find_metric
+from neuropil.metrics import Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
+from neuropil.tasks.results import Result, headline
 from neuropil.training.evaluation import FirstBatch, evaluate
 from neuropil.training.history import Row, Watch
 from neuropil.training.loop import (
@@ -36,26 +37,6 @@ from neuropil.training.loop import (
 )
 
 P = TypeVar("P")
-
-
-@dataclass(frozen=True)
-class Result:
-    """One line of the table that a run ends with: the trained model first, then what it is compared with. A `limit` is
-    what no model is expected to reach, such as the score of real pictures: it is shown, and not competed with."""
-
-    name: str
-    metrics: Mapping[str, float]
-    limit: bool = False
-
-
-def headline(results: Sequence[Result]) -> Metric | None:
-    """By what a run is compared: the metric that its field uses or, where it has none, the one that most of the other
-    results have too."""
-    own, *others = [result for result in results if not result.limit]
-    shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
-    usual = next((name for name in HEADLINES if shared.get(name)), None)
-    name = usual or max(shared, key=lambda name: shared[name], default="")
-    return find_metric(name) if shared.get(name) else None
 
 
 @runtime_checkable

@@ -279,7 +279,7 @@ class _Loop:
             self.state.batch += len(group)
             self.examples += sum(map(_num_examples, group))
             if display.due():
-                display.update(self._share_done(), *self._figures())
+                display.update(self._share_done(), *self._figures(), **self._numbers())
             epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -412,7 +412,14 @@ class _Loop:
         measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
         parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
         parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.time_limit else f"/{self.epochs}"))
-        return [*parts, f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s"]
+        return [*parts, f"{self._speed():,.0f} examples/s"]
+
+    def _numbers(self) -> dict[str, float]:
+        epoch = self.state.epoch + self.state.batch / len(self.train)
+        return {"step": self.state.step, "epoch": epoch, "examples_per_second": self._speed()} | self._mean_losses()
+
+    def _speed(self) -> float:
+        return self.examples / max(1e-9, time.monotonic() - self.opened)
 
     # --- where the run stands -----------------------------------------------------------------------------------------
 
