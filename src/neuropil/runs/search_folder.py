@@ -35,22 +35,7 @@ class Tuning:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Tuning":
-<<<<<<< HEAD
-        path = Path(folder) / STUDY
-        try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-            written = int(settings["format"])
-            for name in ("recipe", "options", "space", "given", "seed", "command", "metric"):
-                _ = settings[name]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            got = f"a damaged file ({error})"
-            raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
-        if written != FORMAT:
-            raise RunError(f"{folder} must be a search of format {FORMAT}", got=f"format {written}", fix="tune anew")
-        return cls(Path(folder), settings)
-=======
         return cls(Path(folder), read_study(Path(folder)))
->>>>>>> lab-jobs
 
     def __repr__(self) -> str:
         return f"<Tuning of {self.name} in {self.folder}>"

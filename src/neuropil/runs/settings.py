@@ -12,7 +12,7 @@ FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
 """What every `config.json` holds of ours, and of which type."""
 STUDY, STUDY_FORMAT = "study.json", 1
-STUDIED = ("recipe", "options", "space", "given", "seed", "command")
+STUDIED = ("recipe", "options", "space", "given", "seed", "command", "metric")
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 // Pictures of numbers. Each returns an element with update(data), which is cheap enough for every movement of a slider.
 
-import { colour, h, newId, number, onTheme, perFrame, replace, svg } from "./dom.js";
+import { colour, h, number, onTheme, perFrame, replace, svg } from "./dom.js";
 
 const PAD = { left: 46, right: 10, top: 8, bottom: 30 };
 
@@ -99,7 +99,7 @@ export function bars({ label = "", show = (value) => `${(100 * value).toFixed(1)
 
 // heatmap({label, scale, onpick, onhover}); update({rows: [[number]], low, high, rowNames, columnNames, said}).
 // `scale`: "grey" for pictures, "up" from nothing to much, "both" around zero.
-export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover, names = null }) {
+export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover }) {
   const canvas = h("canvas", { class: scale === "grey" ? "pixels" : "pixels map", role: onpick ? "application" : "img", "aria-label": label, tabindex: onpick ? "0" : undefined });
   let shown = null, at = [0, 0];
   const element = canvas;
