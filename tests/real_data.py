@@ -28,6 +28,13 @@ def diabetes() -> tuple[list[str], Float[np.ndarray, "example 10"], Float[np.nda
     return bunch.feature_names, bunch.data, bunch.target
 
 
+def diabetes_pair() -> tuple[Float[np.ndarray, "example 2"], Float[np.ndarray, " example"]]:
+    """Body-mass index and the logarithm of blood fats, centred, and the standardised progress of the disease."""
+    names, features, target = diabetes()
+    chosen = features[:, [names.index("bmi"), names.index("s5")]]
+    return chosen - chosen.mean(0), (target - target.mean()) / target.std(ddof=1)
+
+
 def accuracy_after_learning_digits(model: nn.Module, learning_rate: float, passes: int) -> float:
     """On the last third of the digits, after a plain loop over the others."""
     images, labels = (torch.from_numpy(array) for array in digits())

@@ -44,6 +44,8 @@ CASES: dict[str, list[tuple[Callable[..., Var], list[Array]]]] = {
     ],
     "exp": [(ops.exp, [normal(2, 3)])],
     "log": [(ops.log, [positive(2, 3)])],
+    "sin": [(ops.sin, [normal(2, 3)])],
+    "cos": [(ops.cos, [normal(2, 3)])],
     "tanh": [(ops.tanh, [normal(2, 3)])],
     "sigmoid": [(ops.sigmoid, [normal(2, 3)])],
     "relu": [(ops.relu, [normal(4, 5)])],

@@ -69,9 +69,10 @@ def test_matmul_equals_torch_for_vectors_matrices_and_batches(shapes: Any, seed:
         (ops.neg, torch.neg), (ops.exp, torch.exp), (ops.tanh, torch.tanh),
         (ops.sigmoid, torch.sigmoid), (ops.relu, torch.relu),
         (ops.softplus, lambda x: F.softplus(x, threshold=1e9)), (ops.abs, torch.abs),
+        (ops.sin, torch.sin), (ops.cos, torch.cos),
         (lambda x: ops.log(ops.abs(x)), lambda x: x.abs().log()),
     ],
-    ids=["neg", "exp", "tanh", "sigmoid", "relu", "softplus", "abs", "log"],
+    ids=["neg", "exp", "tanh", "sigmoid", "relu", "softplus", "abs", "sin", "cos", "log"],
 )  # fmt: skip
 @given(shape=SHAPES, seed=SEEDS)
 @quick

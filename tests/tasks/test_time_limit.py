@@ -20,7 +20,7 @@ from neuropil.recipes.word2vec import Word2VecOptions
 from neuropil.tasks import experiment, time_limit
 from neuropil.tasks.time_limit import MOST_WORD_PASSES, Candidate, Ladder, Size, fit_to_minutes
 from neuropil.training.chunk_loop import ChunkSpeed
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 LADDER = Ladder(
     sizes=(

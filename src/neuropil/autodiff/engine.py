@@ -170,6 +170,10 @@ class Op:
     def name(self) -> str:
         return self.rule.__name__
 
+    def local_derivatives(self) -> tuple[Array, ...]:
+        """∂output/∂argument of an op on numbers, for each of its arguments."""
+        return tuple(np.asarray(pullback(np.ones(()))) for pullback in self.pullbacks)
+
     def __repr__(self) -> str:
         return f"Op({self.name}, args={self.args})"
 

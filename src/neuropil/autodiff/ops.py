@@ -92,6 +92,18 @@ def log(x: Array, /) -> Unary:
 
 
 @op
+def sin(x: Array, /) -> Unary:
+    """∂sin x/∂x = cos x."""
+    return np.sin(x), lambda s: s * np.cos(x)
+
+
+@op
+def cos(x: Array, /) -> Unary:
+    """∂cos x/∂x = -sin x."""
+    return np.cos(x), lambda s: -s * np.sin(x)
+
+
+@op
 def tanh(x: Array, /) -> Unary:
     """∂tanh x/∂x = 1 - tanh² x."""
     y = np.tanh(x)

@@ -36,14 +36,15 @@ from torch.nn import Parameter
 from neuropil.config import Config, option
 from neuropil.inspection.pictures.training import descent_as_flow, optimizer_paths
 from neuropil.inspection.report.page import Section, Table
-from neuropil.inspection.report.studies.optimizers import Contours, Descent, path_section, rates_section, theory_section
+from neuropil.inspection.report.studies.optimizers import Descent, path_section, rates_section, theory_section
 from neuropil.progress import Display
 from neuropil.randomness import seeded
 from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.training.optimizers import OptimizerName, build_optimizer
+from neuropil.training.loss_surfaces import Surface, diabetes_surface, point, rosenbrock_surface, two_wells_surface
+from neuropil.training.optimizers import Optimizer, OptimizerName, build_optimizer
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 HALVINGS, FLOW_STEPS = 5, 50
@@ -62,29 +63,6 @@ class OptimizersOptions(Config):
     batch_size: int = option(32, "examples in a mini-batch; gradient descent takes all", low=1)
     momentum: float = option(0.9, "momentum coefficient β", low=0, high=1)
     weight_decay: float = option(0.1, "weight decay of AdamW", low=0)
-
-
-@dataclass(frozen=True)
-class Surface:
-    """A loss of two weights; `loss(w, chosen)` takes the mean over the chosen examples, or over all for None."""
-
-    loss: Callable[[Float[Tensor, "1 2"], Int[Tensor, " chosen"] | None], Float[Tensor, ""]]
-    start: tuple[float, float]
-    minimum: tuple[float, float]
-    num_examples: int
-    window: tuple[tuple[float, float], tuple[float, float]]
-    """What to draw: the ends of each axis."""
-    words: str
-
-    def excess(self, w: Float[Tensor, "1 2"]) -> float:
-        """The loss above the minimum."""
-        return (self.loss(w, None) - self.loss(_row(self.minimum), None)).item()
-
-    def curvatures(self) -> tuple[float, float]:
-        """The least and the largest eigenvalue of the Hessian at the minimum."""
-        hessian = torch.func.hessian(lambda w: self.loss(w[None], None))(_row(self.minimum)[0])
-        low, high = torch.linalg.eigvalsh(hessian).tolist()
-        return low, high
 
 
 @dataclass(frozen=True)
@@ -110,7 +88,7 @@ def build(options: OptimizersOptions, seed: int) -> Study:
         rules = {name: rule for name, rule in RULES.items() if surface.num_examples or name != "sgd"}
 
         def run(_: str, rule: UpdateRule) -> list[Descent]:
-            return [descend(rule, rate, surface, options, seed) for rate in RATES]
+            return race([(rule, rate) for rate in RATES], surface, options, seed)
 
         with study.alone():
             tried = study.compare(rules, run, display, lambda found: f"{_best(found).final:.2g} above the minimum")
@@ -118,7 +96,7 @@ def build(options: OptimizersOptions, seed: int) -> Study:
         with study.alone():
             flows = [_flow_section(surface, options), _local_minimum_section()]
         sections = [
-            path_section(_about(surface, options), _contours(surface), best, surface.minimum),
+            path_section(_about(surface, options), surface.contours(), best, surface.minimum),
             rates_section(tried),
             theory_section(surface.curvatures(), best[FULL_BATCH].rate),
             *flows,
@@ -139,18 +117,30 @@ def _metrics(descent: Descent) -> dict[str, float]:
     return metrics if steps is None else metrics | {"steps_to_converge": steps}
 
 
-def descend(rule: UpdateRule, rate: float, surface: Surface, options: OptimizersOptions, seed: int) -> Descent:
-    w = Parameter(_row(surface.start))
-    decay = options.weight_decay if rule.name == "adamw" else 0.0
-    optimizer = build_optimizer(rule.name, {"w": w}, learning_rate=rate, weight_decay=decay, momentum=options.momentum)
-    path, losses = [w.detach().clone()], [surface.excess(w.detach())]
+def race(
+    entries: Sequence[tuple[UpdateRule, float]], surface: Surface, options: OptimizersOptions, seed: int
+) -> list[Descent]:
+    """Each rule with its learning rate, side by side over the same mini-batches."""
+    starts = [Parameter(point(surface.start)) for _ in entries]
+    optimizers = [_optimizer(rule, rate, w, options) for (rule, rate), w in zip(entries, starts, strict=True)]
+    whole = torch.tensor([rule.full_batch for rule, _ in entries])
+    path = [torch.cat(starts).detach()]
     for chosen in mini_batches(surface.num_examples, options, seed):
-        optimizer.zero_grad()
-        surface.loss(w, None if rule.full_batch else chosen).backward()
-        optimizer.step()
-        path.append(w.detach().clone())
-        losses.append(surface.excess(w.detach()))
-    return Descent(rate, torch.cat(path).numpy(), np.array(losses))
+        w = torch.cat(starts)
+        losses = [surface.loss(w[part], batch) for part, batch in ((whole, None), (~whole, chosen)) if part.any()]
+        gradients = torch.autograd.grad(torch.cat(losses).sum(), starts)
+        for start, gradient, optimizer in zip(starts, gradients, optimizers, strict=True):
+            start.grad = gradient
+            optimizer.step()
+        path.append(torch.cat(starts).detach())
+    paths = torch.stack(path, 1)  # entry position weight
+    excess = surface.excess(paths.flatten(0, 1)).reshape(paths.shape[:2])
+    return [Descent(rate, *each) for (_, rate), *each in zip(entries, paths.numpy(), excess.numpy(), strict=True)]
+
+
+def _optimizer(rule: UpdateRule, rate: float, w: Parameter, options: OptimizersOptions) -> Optimizer:
+    decay = options.weight_decay if rule.name == "adamw" else 0.0
+    return build_optimizer(rule.name, {"w": w}, learning_rate=rate, weight_decay=decay, momentum=options.momentum)
 
 
 def mini_batches(num_examples: int, options: OptimizersOptions, seed: int) -> list[Int[Tensor, " chosen"] | None]:
@@ -167,66 +157,6 @@ def mini_batches(num_examples: int, options: OptimizersOptions, seed: int) -> li
     return [*batches[: options.steps]]
 
 
-# --- surfaces ---------------------------------------------------------------------------------------------------------
-
-
-def diabetes_surface() -> Surface:
-    from sklearn.datasets import load_diabetes
-
-    table, target = load_diabetes(scaled=False, return_X_y=True)
-    body_mass_index, blood_fats = 2, 8
-    features = torch.from_numpy(np.asarray(table)[:, [body_mass_index, blood_fats]])
-    targets = torch.from_numpy(np.asarray(target))
-    # Centred features and targets need no bias: two weights are the whole model.
-    x = features - features.mean(0)
-    t = (targets - targets.mean()) / targets.std()
-
-    def loss(w: Tensor, chosen: Tensor | None) -> Tensor:
-        inputs, target = (x, t) if chosen is None else (x[chosen], t[chosen])
-        # E = (1/N) Σ ½ (w · x − t)²
-        return 0.5 * (inputs @ w[0] - target).square().mean()
-
-    # (xᵀx) w = xᵀt, by plain sums: a library's least squares may end on another last bit when it is called again
-    gram, pull = (x[:, :, None] * x[:, None]).sum(0), (x * t[:, None]).sum(0)
-    first, second = torch.linalg.solve(gram, pull).tolist()
-    spread = x.std(0)
-    words = (
-        f"The surface is real: {len(x)} patients (scikit-learn's diabetes data), the progress of the disease within a "
-        f"year, and a linear model of two weights, one for body-mass index (spread {spread[0]:.2g}) and one for the "
-        f"logarithm of blood fats (spread {spread[1]:.2g})."
-    )
-    return Surface(loss, (-0.3, -0.4), (first, second), len(x), ((-0.38, 0.56), (-0.65, 1.15)), words)
-
-
-def rosenbrock_surface() -> Surface:
-    def loss(w: Tensor, chosen: Tensor | None) -> Tensor:
-        a, b = w[0]
-        # f = (1 − a)² + 100 (b − a²)²
-        return (1 - a) ** 2 + 100 * (b - a**2) ** 2
-
-    words = "The surface is Rosenbrock's function, (1 − w₁)² + 100 (w₂ − w₁²)². It has no examples and so no SGD."
-    return Surface(loss, (-1.2, 1.0), (1.0, 1.0), 0, ((-1.7, 1.7), (-0.8, 2.4)), words)
-
-
-def _row(point: Sequence[float]) -> Float[Tensor, "1 2"]:
-    return torch.tensor([list(point)], dtype=torch.float64)
-
-
-def two_wells_surface() -> Surface:
-    """A local minimum near w₁ = 1, the global one near −1, and a ridge between them; the start is on the side of the
-    first."""
-
-    def loss(w: Tensor, chosen: Tensor | None) -> Tensor:
-        a, b = w[0]
-        # f = (a² − 1)² + 0.6 a + ½ b²
-        return (a**2 - 1) ** 2 + 0.6 * a + 0.5 * b**2
-
-    # 4 a³ − 4 a + 0.6 = 0 has three roots: two minima, and the ridge between them.
-    lowest = float(min(np.roots([4, 0, -4, 0.6]).real))
-    words = "The surface is (w₁² − 1)² + 0.6 w₁ + ½ w₂², with a local and a global minimum."
-    return Surface(loss, (1.6, 1.2), (lowest, 0.0), 0, ((-2.1, 2.1), (-1.5, 1.5)), words)
-
-
 # --- flows ------------------------------------------------------------------------------------------------------------
 
 
@@ -240,7 +170,7 @@ class FlowComparison(NamedTuple):
 
 
 def gradient_of(surface: Surface) -> Callable[[np.ndarray], np.ndarray]:
-    gradient = torch.func.grad(lambda w: surface.loss(w[None], None))
+    gradient = torch.func.grad(lambda w: surface.loss(w[None], None)[0])
     return lambda w: gradient(torch.from_numpy(np.array(w, dtype=np.float64))).numpy()
 
 
@@ -272,7 +202,7 @@ def _solved(
 
 def plain_descent(surface: Surface, rate: float, momentum: float, steps: int) -> Float[np.ndarray, "position 2"]:
     """`torch.optim.SGD` on the whole surface."""
-    w = Parameter(_row(surface.start))
+    w = Parameter(point(surface.start))
     optimizer = build_optimizer("momentum", {"w": w}, learning_rate=rate, weight_decay=0.0, momentum=momentum)
     path = [w.detach().clone()]
     for _ in range(steps):
@@ -326,16 +256,8 @@ def _about(surface: Surface, options: OptimizersOptions) -> str:
     return f"{surface.words} Gradient descent takes all examples in each step, the others the same {size} at a time."
 
 
-def _contours(surface: Surface) -> Contours:
-    """Both axes of the window, and the loss above the minimum on their grid."""
-    x, y = (np.linspace(*ends, 121) for ends in surface.window)
-    points = torch.from_numpy(np.stack(np.meshgrid(x, y), axis=-1))  # row column weight
-    losses = torch.func.vmap(torch.func.vmap(lambda w: surface.loss(w[None], None)))(points)
-    return x, y, (losses - surface.loss(_row(surface.minimum), None)).numpy()
-
-
 def _flow_section(surface: Surface, options: OptimizersOptions) -> Section:
-    starts = torch.func.hessian(lambda w: surface.loss(w[None], None))(_row(surface.start)[0])
+    starts = surface.hessian(surface.start)
     steepest = max(surface.curvatures()[1], float(torch.linalg.eigvalsh(starts)[-1]))
     rate, steps = STABLE / steepest, min(options.steps, FLOW_STEPS)
     euler, ball = beside_gradient_flow(surface, rate, steps), beside_heavy_ball(surface, rate, options.momentum, steps)
@@ -362,7 +284,7 @@ def _flow_section(surface: Surface, options: OptimizersOptions) -> Section:
         for e, b in zip(euler, ball, strict=True)
     ]
     header = ["η of gradient descent", "distance to its flow", "h of momentum", "β", "distance to the heavy ball"]
-    x, y, excess = _contours(surface)
+    x, y, excess = surface.contours()
     figure = descent_as_flow(x, y, excess, flows, paths, distances)
     alt = "flows and descents over the surface, and their distance against the step size"
     return Section.illustrated("Descent as a flow", words, figure, alt, Table(header, rows))
@@ -373,10 +295,10 @@ def _local_minimum_section() -> Section:
     ridge = float(sorted(np.roots([4, 0, -4, 0.6]).real)[1])
     names = {beta: f"momentum {beta:g}" if beta else FULL_BATCH for beta in MOMENTA}
     paths = {names[beta]: plain_descent(surface, SMALL_RATE, beta, MANY_STEPS) for beta in MOMENTA}
-    losses = {name: np.array([surface.excess(_row(w)) for w in path.tolist()]) for name, path in paths.items()}
+    losses = {name: surface.excess(torch.from_numpy(path)).numpy() for name, path in paths.items()}
     left = [name for name, path in paths.items() if path[-1, 0] < ridge]
     stayed = [name for name in paths if name not in left]
-    height = surface.excess(_row((ridge, 0.0)))
+    height = surface.excess(point((ridge, 0.0))).item()
     words = (
         f"{surface.words} Between them is a ridge, {height:.2f} above the lowest point. All start at w₁ = "
         f"{surface.start[0]:g}, on the side of the local minimum, with a learning rate of {SMALL_RATE:g}. Gradient "
@@ -388,7 +310,7 @@ def _local_minimum_section() -> Section:
         [name, f"{path[-1, 0]:.3f}", f"{max(losses[name][-1], 0.0):.3f}", "global" if name in left else "local"]
         for name, path in paths.items()
     ]
-    x, y, excess = _contours(surface)
+    x, y, excess = surface.contours()
     figure = optimizer_paths(x, y, excess, paths, losses, loss_label="loss above the global minimum")
     table = Table(["optimiser", "w₁ at the end", "loss above the minimum", "minimum"], rows)
     alt = "gradient descent and momentum on a surface with a local minimum"

@@ -35,8 +35,8 @@ from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, prepare_precision
 
 
 def train(

@@ -50,9 +50,9 @@ from neuropil.runs.start import (
 )
 from neuropil.tasks.experiment import Experiment, Result, Selection, TrainableExperiment, Tunable
 from neuropil.tasks.time_limit import EVALUATION_SHARE, MEASURING_SHARE, Candidate, measure, training_of
+from neuropil.training.config import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.search import FIRST_RUNG, WHOLE, OngoingTrial, Point, Search, Trial, combinations, whole_runs
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -25,16 +25,17 @@ from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
 from neuropil.tasks.results import Result, headline
-from neuropil.training.evaluation import FirstBatch, evaluate
-from neuropil.training.history import Row, Watch
-from neuropil.training.loop import (
+from neuropil.training.config import (
     TrainingConfig,
-    fit,
     pick_device,
     require_compilable,
     require_monitor,
     require_validation,
 )
+from neuropil.training.evaluation import FirstBatch, evaluate
+from neuropil.training.history import Row, Watch
+from neuropil.training.loop import fit
+from neuropil.training.previews import Preview
 
 P = TypeVar("P")
 
@@ -174,6 +175,10 @@ class TrainableExperiment(ABC, Generic[P]):
     @abstractmethod
     def data_section(self) -> Section: ...
 
+    def preview(self) -> Preview | None:
+        """What the model, as it is now, makes of a few examples that it does not learn from: always the same ones."""
+        return None
+
     @abstractmethod
     def fingerprinted(self) -> Iterable[Tensor]:
         """The numbers by which the data is known again."""
@@ -216,9 +221,14 @@ class TrainableExperiment(ABC, Generic[P]):
         return self.batches("train")
 
     @property
+    def watched_part(self) -> PartName:
+        """What the model is looked at on while it learns."""
+        return "validation" if len(self.parts["validation"]) else "test"
+
+    @property
     def validation_batches(self) -> Batches:
         """Of the validation part, or of the test part where there is none."""
-        return self.batches("validation" if len(self.parts["validation"]) else "test")
+        return self.batches(self.watched_part)
 
     @property
     def selection(self) -> Selection | None:
@@ -292,7 +302,8 @@ class TrainableExperiment(ABC, Generic[P]):
     ) -> list[Row]:
         validation = self.batches("validation") if len(self.parts["validation"]) else None
         options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
-        return fit(learner, batches, validation, training, **options, watch=watch)
+        preview = self.preview if learner is self.learner else None
+        return fit(learner, batches, validation, training, **options, watch=watch, preview=preview)
 
 
 def require_parts(parts: Mapping[str, Sized]) -> None:

@@ -82,5 +82,18 @@ export function perFrame(action) {
   };
 }
 
+// Calls with the newest arguments, and not before the call before is answered: what moves is followed however fast it moves.
+export function inTurn(action) {
+  let waiting = null, busy = false;
+  return async (...given) => {
+    waiting = given;
+    if (busy) return;
+    busy = true;
+    try {
+      while (waiting !== null) { const latest = waiting; waiting = null; await action(...latest); }
+    } finally { busy = false; waiting = null; }
+  };
+}
+
 let count = 0;
 export const newId = (word = "e") => `${word}-${++count}`;

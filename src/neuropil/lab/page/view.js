@@ -59,7 +59,8 @@ function viewContext({ name, run, system, first, root, query }) {
         performance.measure(`ask:${action}`, { start: began });
         return answer;
       } catch (error) {
-        if (error.name !== "AbortError") context.fail(error);
+        if (error.name === "AbortError") throw error;
+        context.fail(error);
         throw Object.assign(error, { name: "AbortError" });
       } finally {
         if (under.get(action) === controller) under.delete(action);
