@@ -169,6 +169,12 @@ def test_a_padded_text_is_refused():
     )
 
 
+def test_axes_are_steps_of_a_text_or_patches_of_a_picture():
+    assert trace(*build("gpt2")).stages["norm"].axes == ("time", "width")
+    assert trace(*build("vit")).stages["norm"].axes == ("patch", "width")
+    assert trace(*build("attention")).stages["layers.0.attention.scores"].axes == ("query", "key")
+
+
 def test_stages_stand_in_the_parts_of_the_model():
     stages = trace(*build("gpt2")).stages
     assert stages["embedding"].path == ()

@@ -121,7 +121,7 @@ class _CellSteps:
     ) -> NamedValues:
         state = f" + Σ_j W{mark}[{{1}}, j] h[{{before}}, j]" if recurrent else ""
         equation = f"a{mark}[{{0}}, {{1}}] = Σ_j U{mark}[{{1}}, j] x[{{0}}, j]{state} + b{mark}[{{1}}]"
-        title = f"weighted sums of the {part}" if mark else "weighted sums"
+        title = f"weighted sums of the {part}{'' if part == 'candidate' else ' gate'}" if mark else "weighted sums"
         return self.add(f"{part}_sum", values, self.sums(gate, recurrent=recurrent), line, title, equation)
 
     def add_gate(self, part: str, of: str, sums: NamedValues, line: Computed, left: str, right: str) -> NamedValues:

@@ -107,8 +107,9 @@ class OpenedNumber:
         return len(self.terms) + self.rest_count
 
     def shortened(self, most: int) -> "OpenedNumber":
-        """With the `most` largest terms, the largest first, and the others summed. A softmax keeps its own term."""
-        if len(self.terms) <= most or self.operation in ("normalisation", "quotient", "lookup"):
+        """With the `most` largest terms, the largest first, and the others summed. A softmax keeps its own term, and
+        parts of a formula that are not alike keep their order."""
+        if self.operation in ("normalisation", "quotient", "lookup"):
             return self
         signed = self.operation == "maximum"
         ordered = sorted(self.terms, key=lambda term: -(term.value if signed else abs(term.value)))

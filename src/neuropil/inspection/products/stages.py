@@ -93,7 +93,9 @@ def parts_of(name: str) -> tuple[str, ...]:
 class TracedPass:
     """What a model computed for one input: its stages, in the order in which they are computed."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, sequence: str = "time"):
+        """`sequence` is what stands in a row for the model: steps in time, or patches."""
+        self.sequence = sequence
         self.stages: dict[str, TracedStage] = {}
         # Tied weights and buffers have every one of their names.
         self._parameters = dict(model.named_parameters(remove_duplicate=False))
@@ -121,7 +123,7 @@ class TracedPass:
         equation: str,
     ) -> NamedValues:
         """`axes` are their names, with spaces between."""
-        names, values = tuple(axes.split()), values.detach()
+        names, values = tuple(axes.replace("time", self.sequence).split()), values.detach()
         path = parts_of(where.part)
         self.stages[name] = TracedStage(name, title, path, names, values, equation, where.computed, rule)
         return NamedValues(name, values)

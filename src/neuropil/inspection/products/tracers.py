@@ -66,7 +66,8 @@ def trace(model: nn.Module, input: ModelInput, answer: Answer = "softmax") -> Tr
     if tracer is None:
         known = ", ".join(kind.__name__ for kind in TRACERS)
         raise InputError(f"the models whose numbers can be opened are {known}", got=type(model).__name__)
-    captured, traced = run_captured(model, input if isinstance(input, tuple) else (input,)), TracedPass(model)
+    captured = run_captured(model, input if isinstance(input, tuple) else (input,))
+    traced = TracedPass(model, "patch" if isinstance(model, ViT | PatchAttention) else "time")
     outputs = tracer(traced, model, captured)
     add_answer(traced, outputs, "identity" if isinstance(model, BERT) else answer)
     return traced
