@@ -10,7 +10,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "predictive_coding": {"updates": 150, "hidden_sizes": (32,), **UNSCORED},
     "vae": {"updates": 200, "hidden_sizes": (32,), "latent_size": 4, "importance_samples": 1, **UNSCORED},
     "autoencoder": {"updates": 100, "hidden_sizes": (32,), "latent_size": 3},
-    "diffusion": {"updates": 10, "width": 8, **UNSCORED},
+    "diffusion": {"updates": 5, "channels": (8,), "depth": 1, "attention_levels": (), "groups": 4, **UNSCORED},
     "hopfield": {},
     "rbm": {"updates": 300, "hidden_size": 64, "walks": 2, "annealing_steps": 2, **UNSCORED},
 }

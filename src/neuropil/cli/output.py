@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
+    from neuropil.runs.data_preview import DataPreview
     from neuropil.runs.run import Run
     from neuropil.runs.search_folder import Tuning
 
@@ -50,6 +51,21 @@ def print_json(record: Mapping[str, Any]) -> None:
     """On one line; what is no number is null, since JSON knows no NaN."""
     valid = json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
     print(json.dumps(valid, ensure_ascii=False), flush=True)
+
+
+def print_data(data: "DataPreview") -> None:
+    """What was understood of data, before it is trained on."""
+    print(f"{data.source}\n")
+    unit, columns = data.understood.unit, data.understood.columns
+    print_table(["part", unit], [[part, f"{count:,}"] for part, count in data.parts.items()])
+    if columns:
+        rows = [[each.name, each.kind, ", ".join(each.values), "yes" if each.missing else ""] for each in columns]
+        print_table(["column", "kind", "values", "missing"], rows)
+    if data.classes:
+        classes = [[each["name"], *(f"{each[part]:,}" for part in data.parts)] for each in data.classes]
+        print_table(["class", *data.parts], classes)
+    for sentence in (*data.notes, *data.warnings):
+        print(sentence, file=sys.stderr)
 
 
 def print_outcome(run: "Run", *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuropil.cli.arguments import Arguments, parse
-from neuropil.cli.output import print_json, print_outcome, print_search, print_table
+from neuropil.cli.output import print_data, print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ class StartArguments(Arguments):
 
 class TrainArguments(StartArguments):
     explain: bool = option(False, "say how each recurrent cell is executed, and do not train")
+    estimate: bool = option(False, "say how long it will take on this machine, and do not train")
+    check_data: bool = option(False, "say what was understood of the data, and do not train")
     report: bool = option(True, "write the report, which `neuropil report` can do later")
 
 
@@ -208,8 +210,23 @@ def train(words: list[str]) -> None:
     if arguments.explain:
         print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
         return
+    if arguments.estimate or arguments.check_data:
+        _look_ahead(arguments, system.name, chosen)
+        return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
     print_outcome(start.train(system.name, **started, **chosen), as_json=arguments.json)
+
+
+def _look_ahead(arguments: TrainArguments, name: str, chosen: Mapping[str, Any]) -> None:
+    from neuropil.runs.data_preview import preview_data
+    from neuropil.runs.estimate import estimate
+
+    if arguments.check_data:
+        found = preview_data(name, chosen, seed=arguments.seed)
+        print_json(found.to_dict()) if arguments.json else print_data(found)
+    if arguments.estimate:
+        seconds = estimate(name, chosen, seed=arguments.seed)
+        print_json(seconds.to_dict()) if arguments.json else print(seconds.sentence())
 
 
 def simulate(words: list[str]) -> None:

@@ -39,10 +39,10 @@ def masked_heads(model: nn.Module, off: Mapping[str, Iterable[int]]) -> Iterator
 
 
 def without_heads(
-    weights: Mapping[str, Float[Tensor, "batch head query key"]], off: Mapping[str, Iterable[int]]
-) -> dict[str, Float[Tensor, "batch kept query key"]]:
-    """Recorded attention weights of the heads that are left; a layer without any is left out, as nothing moves in
-    it."""
+    weights: Mapping[str, Float[Tensor, "..."]], off: Mapping[str, Iterable[int]]
+) -> dict[str, Float[Tensor, "..."]]:
+    """Recorded weights, batch × head × query × key, of the heads that are left; a layer without any is left out, as
+    nothing moves in it."""
     kept = {
         name: [head for head in range(each.shape[1]) if head not in set(off.get(name, ()))]
         for name, each in weights.items()

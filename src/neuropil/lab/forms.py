@@ -64,6 +64,16 @@ def filled(name: str, values: Mapping[str, Any]) -> FilledForm:
     return FilledForm(system.name, seed, given, ["neuropil", recipe.verb, system.name, *words])
 
 
+def given_by(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form was filled with for a run, by its settings: the options in which it differs from the defaults."""
+    recipe = recipes.recipe(settings["recipe"])
+    chosen = type(recipe.options).from_dict(settings["options"])
+    values = {each.name: each.default for each in chosen.options()}
+    defaults = {each.name: each.default for each in recipe.defaults_for(values).options()}
+    found = {name: _plain(value) for name, value in values.items() if value != defaults[name]}
+    return found | ({"seed": settings["seed"]} if settings["seed"] else {})
+
+
 def blamed(error: InputError, name: str) -> str | None:
     """The option that a sentence is about, so that a form can show it there."""
     first = error.rule.partition(" ")[0].removeprefix("--").replace("-", "_")

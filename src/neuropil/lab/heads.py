@@ -1,7 +1,7 @@
 """What the views of attention share: which heads are removed, what all of them look like, and how an answer changes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,8 @@ from neuropil.inspection.rollout import rollout
 from neuropil.parts.multi_head import heads_of
 
 MOST_REMOVED = 4_096
-Weights = Mapping[str, Float[Tensor, "batch head query key"]]
+Weights: TypeAlias = Mapping[str, Float[Tensor, "..."]]
+"""batch × head × query × key, by the name of the layer."""
 
 
 class HeadsRequest(Config):
@@ -77,8 +78,7 @@ def glance(weights: Weights, places: Float[Tensor, "place axis"] | None = None) 
     found = []
     for name, each in weights.items():
         heads = each[0]
-        square = heads.shape[1] == heads.shape[2]
-        far = distance(heads, places).mean(-1).tolist() if square else [None] * len(heads)
+        far = [None] * len(heads) if "cross" in name else distance(heads, places).mean(-1).tolist()
         pictures = thumbnails(heads.clamp(0, 1).numpy()).tolist()
         found.append({"name": name, "pictures": pictures, "entropy": entropy(heads).mean(-1).tolist(), "distance": far})
     return found

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
 from neuropil.lab.jobs import Jobs
+from neuropil.lab.plan import Planner
 from neuropil.lab.security import UPLOADS
 from neuropil.lab.uploads import Uploads
 
@@ -17,14 +18,22 @@ Json = Mapping[str, Any]
 
 
 def add_jobs(app: FastAPI, jobs: Jobs, uploads: Uploads) -> None:
+    planner = Planner()
+
     @app.post("/api/forms/{system}")
     def ask_form(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008  # FastAPI's way
         return form(system, values)
+
+    @app.post("/api/plans/{system}")
+    def plan(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008
+        return planner.ask(filled(system, values), with_data=form(system)["own_data"])
 
     @app.post("/api/jobs/{system}")
     def start(system: str, values: dict[str, Any] = Body(default={})) -> JSONResponse:  # noqa: B008
         name = str(values.pop("run_name", ""))
         try:
+            if any(each["name"] == "previews" for each in form(system)["options"]):
+                values = {"previews": True, **values}  # which a page shows as they come
             job = jobs.start(filled(system, values), name)
         except InputError as error:
             return JSONResponse({"error": str(error), "option": blamed(error, system)}, 400)

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Query
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
+from neuropil.lab.forms import given_by
 from neuropil.lab.jobs import Jobs
 from neuropil.lab.tail import finite
 from neuropil.lab.view import views_of
@@ -39,6 +40,10 @@ def add_runs(app: FastAPI, runs: Path, jobs: Jobs) -> None:
     @app.get("/api/runs/{name}/curves")
     def measured(name: str) -> Json:
         return curves(find_run(runs, name))
+
+    @app.get("/api/runs/{name}/options")
+    def options(name: str) -> Json:
+        return given_by(read_settings(find_run(runs, name)))
 
     @app.delete("/api/runs/{name}")
     def delete(name: str) -> Json:

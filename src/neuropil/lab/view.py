@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
 PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
+LAYERED = (
+    "mlp",
+    "cnn",
+    *LANGUAGE_MODELS,
+    "text_classifier",
+    "tagger",
+    "forecaster",
+    "captioner",
+    "tracker",
+    "attention",
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ VIEWS = (
     ),
     LabView(
         "spiking_network",
-        "A spiking network while it runs",
+        "Spiking network at work",
         "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
         ("balanced_network", "spiking_network"),
         (
@@ -73,6 +84,33 @@ VIEWS = (
             "neuropil.models.balanced_network.stationary_rate",
             "neuropil.inspection.spike_statistics.synchrony",
             "neuropil.inspection.spike_statistics.regime",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "population",
+        "Population code",
+        "tuning curves, and the value and functions of it that are decoded from rates and spikes",
+        ("population",),
+        (
+            "neuropil.models.population.Population.currents",
+            "neuropil.models.population.solve_decoders",
+            "neuropil.models.population.decoding_error",
+            "neuropil.models.dynamics.kernel.decode_spikes",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "dynamics",
+        "Population with feedback",
+        "an integrator and an oscillator of spiking neurons, with input and feedback that you move on the way",
+        ("dynamics",),
+        (
+            "neuropil.models.dynamics.network.PopulationSimulator.advance",
+            "neuropil.models.dynamics.kernel.run",
+            "neuropil.models.dynamics.kernel.encode",
+            "neuropil.models.dynamics.kernel.spike",
+            "neuropil.models.dynamics.description.PopulationConnection.carried",
         ),
         needs_run=False,
     ),
@@ -104,6 +142,32 @@ VIEWS = (
             "neuropil.inspection.units.unit_activations",
         ),
         needs_run=False,
+    ),
+    LabView(
+        "layers",
+        "Gradients and signal by layer",
+        "how the gradient travels back and the signal forward, layer by layer and step by step",
+        LAYERED,
+        (
+            "neuropil.inspection.gradients.profile_gradients",
+            "neuropil.inspection.signal.profile_signal",
+            "neuropil.inspection.gradients.profile_time",
+            "neuropil.runs.pages.layers.LayerProbe",
+        ),
+    ),
+    LabView(
+        "products",
+        "Down to one multiplication",
+        "the whole forward pass, in which any number opens into the numbers that made it",
+        (
+            *("mlp", "cnn", "vit", "attention"),
+            *(*LANGUAGE_MODELS, "text_classifier", "tagger", "gpt2", "bert", "bert_classifier"),
+        ),
+        (
+            "neuropil.inspection.products.tracers.trace",
+            "neuropil.inspection.products.stages.TracedPass.open",
+            "neuropil.inspection.products.opened.OpenedNumber",
+        ),
     ),
     LabView(
         "classification",
@@ -164,6 +228,28 @@ VIEWS = (
         ),
     ),
     LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
         "latent",
         "Latent plane",
         "codes of pictures as a map, and what is decoded under the pointer and between two of them",
@@ -188,6 +274,19 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
+        "diffusion",
+        "Diffusion",
+        "sampling as a film, from noise to a picture, with what is predicted of the picture at each step",
+        ("diffusion",),
+        (
+            "neuropil.sampling.diffusion.trajectory",
+            "neuropil.sampling.diffusion.dpm_solver_step",
+            "neuropil.sampling.diffusion.ddim_step",
+            "neuropil.sampling.diffusion.ancestral_step",
+            "neuropil.sampling.diffusion.guided",
+        ),
+    ),
+    LabView(
         "attention",
         "Attention",
         "which tokens each head looks at in a text that you type, and what the model says without some of the heads",
@@ -202,17 +301,26 @@ VIEWS = (
         ),
     ),
     LabView(
-        "products",
-        "Down to one multiplication",
-        "the whole forward pass, in which any number opens into the numbers that made it",
+        "translation",
+        "Translation",
+        "a translation as you type, which words it looks back at, and what it becomes without some of the heads",
+        ("transformer", "seq2seq"),
         (
-            *("mlp", "cnn", "vit", "attention"),
-            *(*LANGUAGE_MODELS, "text_classifier", "tagger", "gpt2", "bert", "bert_classifier"),
+            "neuropil.tasks.translation.predictor.Translator.align",
+            "neuropil.tasks.translation.predictor.Translator.alternatives",
+            "neuropil.sampling.text.beam_search.beam_search",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.inspection.heads.masked_heads",
         ),
+    ),
+    LabView(
+        "fill",
+        "Masked words",
+        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
+        ("bert",),
         (
-            "neuropil.inspection.products.tracers.trace",
-            "neuropil.inspection.products.stages.TracedPass.open",
-            "neuropil.inspection.products.opened.OpenedNumber",
+            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
+            "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
 )

@@ -40,6 +40,7 @@ from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
 from neuropil.training.config import (
     TrainingConfig,
+    planned_length,
     prepare_precision,
     require_compilable,
     require_monitor,

@@ -3,8 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests.lab.tiny_runs import tiny
 
+from lab.tiny_runs import tiny
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.report.attention import self_attention, tokens_of
 from neuropil.runs.run import Run

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from tests.lab.tiny_runs import tiny
 
+from lab.tiny_runs import tiny
 from neuropil.errors import InputError
 from neuropil.inspection.attention_spread import distance, entropy
 from neuropil.inspection.heads import masked_heads

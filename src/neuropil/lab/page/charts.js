@@ -74,6 +74,7 @@ export function lines({ title = "", label = title, x = "", y = "", xRange, yRang
   if (ondrag) {
     const moved = perFrame((point) => ondrag(...point, "move"));
     drawing.style.setProperty("touch-action", "none");
+    drawing.style.setProperty("user-select", "none");
     drawing.addEventListener("pointerdown", (event) => { drawing.setPointerCapture(event.pointerId); ondrag(...place(event), "down"); });
     drawing.addEventListener("pointermove", (event) => event.buttons && moved(place(event)));
     drawing.addEventListener("pointerup", (event) => ondrag(...place(event), "up"));

@@ -103,6 +103,12 @@ export function player({ label = "Run", stop = "Pause", onstep, perSecond = 30 }
   return element;
 }
 
+// oneByOne(): a function that calls actions in turn, each when those before it are done; for a simulation of which no piece may be lost.
+export function oneByOne() {
+  let last = Promise.resolve();
+  return (action) => (last = last.catch(() => null).then(action));
+}
+
 // compileNote(): says so when an answer is slow because a simulator is compiled first. `await note.during(view.ask(…))`
 export function compileNote(after = 1000) {
   const element = h("p", { class: "note", role: "status" });

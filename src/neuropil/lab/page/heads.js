@@ -66,18 +66,18 @@ function bytes(canvas, rows, from, to) {
 }
 
 // tokenMap({label, onhover(query, key), onpick(query)}); update({rows, queries, keys, query, said}): a heat map with tokens on both axes.
-export function tokenMap({ label = "Attention weights", onhover, onpick }) {
+export function tokenMap({ label = "Attention weights", room = 300, onhover, onpick }) {
   const canvas = h("canvas", { class: "tokenmap", role: "img", "aria-label": label });
   const element = h("div", { class: "scroll mapbox" }, canvas);
   let shown = null, place = null;
   element.update = (data) => {
     shown = data;
     const { rows, queries, keys, query = null } = data, scale = devicePixelRatio || 1;
-    const size = Math.max(11, Math.min(26, Math.floor(300 / Math.max(queries.length, keys.length))));
+    const size = Math.max(11, Math.min(26, Math.floor(room / Math.max(queries.length, keys.length))));
     const font = `${Math.min(13, size)}px ui-monospace, monospace`, context = canvas.getContext("2d");
     context.font = font;
     const side = (names) => Math.ceil(Math.max(...names.map((name) => context.measureText(short(name)).width))) + 8;
-    const left = side(queries), top = side(keys), width = left + keys.length * size + 1, height = top + queries.length * size + 1;
+    const upright = keys.every((name) => [...name].length === 1), left = side(queries), top = upright ? size : side(keys), width = left + keys.length * size + 1, height = top + queries.length * size + 1;
     canvas.width = width * scale; canvas.height = height * scale;
     canvas.style.setProperty("width", `${width}px`);
     context.scale(scale, scale);
@@ -89,7 +89,7 @@ export function tokenMap({ label = "Attention weights", onhover, onpick }) {
     context.strokeRect(left + 0.5, top + 0.5, keys.length * size, queries.length * size);
     context.textBaseline = "middle";
     queries.forEach((name, y) => { context.fillStyle = css(y === query ? mark : ink); context.textAlign = "right"; context.fillText(short(name), left - 4, top + (y + 0.5) * size); });
-    keys.forEach((name, x) => { context.save(); context.translate(left + (x + 0.5) * size, top - 4); context.rotate(-Math.PI / 2); context.textAlign = "left"; context.fillStyle = css(ink); context.fillText(short(name), 0, 0); context.restore(); });
+    keys.forEach((name, x) => { context.save(); context.translate(left + (x + 0.5) * size, upright ? top - size / 2 : top - 4); if (!upright) context.rotate(-Math.PI / 2); context.textAlign = upright ? "center" : "left"; context.fillStyle = css(ink); context.fillText(short(name), 0, 0); context.restore(); });
     if (query !== null) { context.strokeStyle = css(mark); context.lineWidth = 1.5; context.strokeRect(left + 0.5, top + query * size + 0.5, keys.length * size, size); }
     if (data.said) canvas.setAttribute("aria-label", data.said);
   };

@@ -1,10 +1,11 @@
 // One run that is under way, waits or has ended: how far it is, its curves as they grow, and what can be done with it.
 
 import { get, post } from "./api.js";
-import { lines, picture, table } from "./charts.js";
+import { lines } from "./charts.js";
 import { button, buttons } from "./controls.js";
 import { duration, h, number, replace } from "./dom.js";
 import { curvesOf, follow } from "./events.js";
+import { sample } from "./preview.js";
 
 export const STATES = { queued: "waiting", running: "training", pausing: "pausing", paused: "paused", stopping: "stopping", stopped: "stopped", finished: "finished", refused: "refused", failed: "failed", killed: "ended by the system" };
 const OFFERS = { queued: ["stop"], running: ["pause", "stop"], pausing: ["stop"], paused: ["resume", "stop"], stopped: ["resume", "remove"], failed: ["resume", "remove"], killed: ["resume", "remove"], refused: ["remove"], finished: [] };
@@ -83,12 +84,4 @@ export function drawPreviews(root, previews) {
   replace(root, h("h3", {}, "A fixed set, as it improves"), h("div", { class: "stack previews" }, places.map((place) => preview(previews[place]))));
 }
 
-function preview(row) {
-  const title = h("p", { class: "note" }, `step ${number(row.step)}`);
-  if (row.pictures) return h("div", {}, title, h("div", { class: "pictures" }, row.pictures.map((each, index) => h("figure", {}, picture(each, { pixels: 48, label: row.labels?.[index] ?? `picture ${index + 1}` }), row.labels?.[index] ? h("figcaption", {}, row.labels[index]) : null))));
-  if (row.pairs) return h("div", {}, title, table({ columns: row.columns ?? ["given", "made"], rows: row.pairs }));
-  if (row.texts) return h("div", {}, title, row.texts.map((text) => h("p", { class: "written", dir: "auto" }, text)));
-  if (row.series) { const chart = lines({ height: 160, width: 420 }); chart.update({ series: row.series }); return h("div", {}, title, chart); }
-  return title;
-}
-
+const preview = (row) => h("div", {}, h("p", { class: "note" }, `step ${number(row.step)}`), sample(row));

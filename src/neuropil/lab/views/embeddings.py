@@ -7,7 +7,7 @@ from neuropil.errors import InputError, RunError
 from neuropil.inspection.report.attention import embedding_of
 from neuropil.inspection.word_map import linear_map, word_map
 from neuropil.lab.bounds import require_length
-from neuropil.lab.sessions import Sessions
+from neuropil.lab.sessions import Sessions, key_of
 from neuropil.runs.run import Run
 from neuropil.tasks.word_vectors.predictor import WordVectorPredictor
 from neuropil.tasks.word_vectors.tokens import spelling, token_vectors
@@ -117,11 +117,6 @@ def read_vectors(run: Run) -> WordVectors:
     if len(found) < 3:
         raise InputError("a map needs three tokens or more", got=f"{len(found)}")
     return found
-
-
-def key_of(run: Run) -> str:
-    """Changes with the weights."""
-    return f"{run.folder.resolve()} {(run.folder / 'model.safetensors').stat().st_mtime_ns}"
 
 
 def pairs(found: list[SimilarWord]) -> list[list[Any]]:

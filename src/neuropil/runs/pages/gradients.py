@@ -18,8 +18,8 @@ from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.weights import load_model
 
 
-def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
-    """The trained model of a run, and its loss on one batch of the training data."""
+def trainable_experiment(run: Run) -> TrainableExperiment[Any]:
+    """With its data, and the model as it was before training."""
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
         if run.recipe.model is None:
@@ -28,6 +28,12 @@ def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
         rule = "gradients and signals are those of a model that PyTorch's gradients train on batches"
         fix = f"`neuropil show {shlex.quote(str(run.folder))}` says what it can do"
         raise RunError(rule, got=f"a run of {run.name}, which is trained without them", fix=fix)
+    return experiment
+
+
+def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """The trained model of a run, and its loss on one batch of the training data."""
+    experiment = trainable_experiment(run)
     load_model(run.weights, experiment.model)
     batch = next(experiment.training_batches.epoch(0))
     return experiment.model, lambda: experiment.learner.phases()[0].loss(batch)

@@ -1,6 +1,6 @@
 // A balanced network that goes on piece by piece; what the sliders say holds from the next piece on.
 
-import { button, buttons, compileNote, controls, figure, h, lines, number, player, raster, replace, select, slider } from "../widgets.js";
+import { button, buttons, compileNote, controls, figure, h, lines, number, oneByOne, player, raster, replace, select, slider } from "../widgets.js";
 
 const SPAN = 400;
 const SLIDERS = [
@@ -16,38 +16,33 @@ const newSession = () => Math.floor(Math.random() * 2 ** 48);
 export default async function spikingNetwork(view) {
   const { first } = view, values = {}, knobs = {};
   for (const name of [...SLIDERS.map(([each]) => each), "neurons"]) values[name] = view.state[name] ?? first[name];
-  let session = newSession(), kept = null, changed = {}, busy = false, named = null;
+  let session = newSession(), kept = null, changed = {}, named = null;
+  const inTurn = oneByOne();
   const forget = () => { kept = { times: [], rows: [], keys: [], rates: { excitatory: [], inhibitory: [] }, rateTimes: [], voltages: [], voltageTimes: [], marks: [] }; };
   forget();
 
   const sliders = SLIDERS.map(([name, label, unit, min, max, step]) => (knobs[name] = slider({ label, unit, min, max, step, value: values[name], onchange: (value) => change({ [name]: value }) })));
   const size = select({ label: "neurons", options: first.sizes.map((each) => [each, each.toLocaleString("en")]), value: values.neurons, onchange: (value) => { Object.assign(values, { neurons: value }); view.set({ neurons: value }); restart(); } });
   const regimes = first.regimes.map(({ name, g, external }) => button(`${name}: g ${g}, ν_ext ${external}`, () => change({ g, external })));
-  const run = player({ onstep: () => (busy ? null : advance(first.duration)), perSecond: 25 });
+  const run = player({ onstep: () => inTurn(() => advance(first.duration)), perSecond: 25 });
   const spikes = raster({ label: "Spikes", height: 220 });
   const rates = lines({ title: "Population rate", x: "ms", y: "Hz", height: 200 });
   const membrane = lines({ title: "Membrane of one excitatory neuron", x: "ms", y: "mV", height: 170 });
   const regime = h("p", {}), numbers = h("p", { class: "note" }), note = compileNote();
 
-  // While it pauses, a change goes on by one piece, so that it can be seen. One piece is asked for at a time: none is lost.
+  // While it pauses, a change goes on by one piece, so that it can be seen.
   function change(next) {
     Object.assign(values, next);
     Object.assign(changed, next);
     for (const [name, value] of Object.entries(next)) knobs[name].set(value);
     view.set(next);
-    if (run.getAttribute("aria-pressed") !== "true") alone(async () => { while (Object.keys(changed).length) await advance(first.duration); });
+    if (run.getAttribute("aria-pressed") !== "true") inTurn(() => (Object.keys(changed).length ? advance(first.duration) : null));
   }
 
-  async function alone(action) {
-    if (busy) return;
-    busy = true;
-    try { await action(); } finally { busy = false; }
-  }
-
-  const restart = () => alone(async () => {
+  const restart = () => inTurn(() => {
     session = newSession();
     forget();
-    await advance(200);
+    return advance(200);
   });
 
   async function advance(duration) {
