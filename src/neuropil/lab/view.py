@@ -161,6 +161,20 @@ VIEWS = (
         ),
     ),
     LabView(
+        "products",
+        "Down to one multiplication",
+        "the whole forward pass, in which any number opens into the numbers that made it",
+        (
+            *("mlp", "cnn", "vit", "attention"),
+            *(*LANGUAGE_MODELS, "text_classifier", "tagger", "gpt2", "bert", "bert_classifier"),
+        ),
+        (
+            "neuropil.inspection.products.tracers.trace",
+            "neuropil.inspection.products.stages.TracedPass.open",
+            "neuropil.inspection.products.opened.OpenedNumber",
+        ),
+    ),
+    LabView(
         "classification",
         "Classification",
         "draw a picture and see the probabilities of the classes move, and the layers behind them",

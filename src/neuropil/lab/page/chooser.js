@@ -20,7 +20,7 @@ export function gallery({ label, pictures, value = null, pixels = 34, onchange }
   const choices = pictures.map((each, index) => h("button", {
     type: "button", "aria-pressed": String(index === value), title: each.name, onclick: () => { element.set(index); onchange(index); },
     "aria-label": `Example ${index + 1}${each.name ? `: ${each.name}` : ""}`,
-  }, picture(each.picture, { pixels })));
+  }, picture(each.picture, { pixels, label: each.name || `example ${index + 1}` })));
   const element = h("div", { class: "gallery", role: "group", "aria-label": label }, choices);
   element.set = (next) => choices.forEach((each, index) => each.setAttribute("aria-pressed", String(index === next)));
   return element;
