@@ -127,12 +127,7 @@ VIEWS = (
         "Optimisers racing",
         "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
         ("optimizers",),
-        (
-            "neuropil.recipes.optimizers.race",
-            "neuropil.training.optimizers._momentum",
-            "neuropil.training.optimizers._rmsprop",
-            "neuropil.training.optimizers._adam",
-        ),
+        ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
         needs_run=False,
     ),
     LabView(
@@ -353,16 +348,6 @@ VIEWS = (
             "neuropil.parts.attention.attention_weights",
             "neuropil.tasks.captioning.predictor.CaptionWriter.attention",
             "neuropil.tasks.captioning.predictor.CaptionWriter.alternatives",
-        ),
-    ),
-    LabView(
-        "fill",
-        "Masked words",
-        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
-        ("bert",),
-        (
-            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
-            "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
     LabView(
