@@ -13,7 +13,7 @@ from neuropil.lab.view import VIEWS, LabView, ask, find_view, finite, views_of
 from neuropil.recipes import SYSTEMS
 
 each_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-LIBRARY_OPTIONS = {"temperature", "min_p", "repetition_penalty", "candidates"}
+LIBRARY_OPTIONS = {"temperature", "top_k", "min_p", "repetition_penalty", "candidates"}
 """Of configurations of the library that a request holds whole: they change no cost, or the request bounds them."""
 
 
