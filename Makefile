@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist w
 # Of the test part of seed 0; a test makes sure of it.
 UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
 
-.PHONY: help demo test test-all mutants check format bench claims docs pictures lists hooks clean
+.PHONY: help demo lab test test-all mutants check format bench claims docs pictures lab-pictures lists hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -18,6 +18,9 @@ demo: .venv/core ## teach a Transformer to read dates in many languages; three m
 	$(BIN)/neuropil train transformer
 	@echo "Dates that it has not seen:"
 	@$(BIN)/neuropil translate "$$(ls -td runs/transformer-* | head -1)" $(UNSEEN)
+
+lab: .venv/lab ## open the lab in the browser: train, watch and question every network
+	$(BIN)/neuropil lab
 
 test: .venv/test ## the tests (about twelve processor minutes), the slowest of them and what they cost
 	$(PYTEST) -m "not slow"
@@ -51,6 +54,9 @@ docs: .venv/docs ## build the site into site/
 pictures: .venv/core ## redraw the pictures of the docs and the README
 	$(BIN)/python docs/make_pictures.py
 
+lab-pictures: .venv/core ## small pictures of the systems for the lab, from those of the docs (needs rsvg-convert)
+	$(BIN)/python docs/make_thumbnails.py
+
 lists: .venv/core ## write the README's table of systems anew from the rows in recipes/
 	$(BIN)/python docs/hooks.py
 
@@ -69,7 +75,7 @@ clean: ## remove the environment and what was built
 	$(PIP) --editable .
 	@touch $@
 
-.venv/test .venv/check .venv/docs .venv/bench: .venv/%: .venv/core
+.venv/test .venv/check .venv/docs .venv/bench .venv/lab: .venv/%: .venv/core
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

@@ -16,8 +16,9 @@ from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.scores import scorer_for
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 
 EPOCHS, BATCH, HIDDEN, ROUNDS = 60, 64, (256, 256), 7
 TRAINING = TrainingConfig(

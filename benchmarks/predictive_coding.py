@@ -24,7 +24,8 @@ from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig
 from neuropil.models.predictive_coding.settled_energy import SettledEnergy
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 
 LEARNING_RATE = 1e-3
 RATE = 0.02

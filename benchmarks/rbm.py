@@ -20,7 +20,8 @@ from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.randomness import initialised
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 
 ROUNDS = 7
 BATCH, EPOCHS, RATE = 64, 1, 0.4

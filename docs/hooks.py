@@ -14,7 +14,7 @@ from typing import Any
 
 from neuropil import recipes
 from neuropil.config import Config, Option, describe_type
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 DECISIONS, SYSTEMS = Path(__file__).parent / "decisions", Path(__file__).parent / "systems"
 

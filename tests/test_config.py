@@ -30,6 +30,19 @@ class Outer(Config):
     seed: int = option(0, "seed")
 
 
+class Noisy(Config):
+    noise: bool = option(False, "noise")
+    variance: float = option(1.0, "its variance")
+
+    def without_effect(self) -> dict[str, str]:
+        return {} if self.noise else {"variance": "a signal without noise"}
+
+
+class Pair(Config):
+    one: Noisy = Noisy()
+    other: Noisy = nested(Noisy(), "the other")
+
+
 inners = st.builds(
     Inner,
     width=st.integers(1, 4096),
@@ -49,6 +62,12 @@ def test_a_configuration_comes_back_from_json(inner: Inner, seed: int):
 
 def test_options_are_flat_and_leave_out_what_the_data_decides():
     assert [option.name for option in Outer().options()] == ["width", "layers", "rule", "rate", "path", "seed"]
+
+
+def test_options_without_effect_are_found_wherever_in_the_nesting_they_live():
+    what = "a signal without noise"
+    assert Pair().idle_options() == {"variance": what, "other_variance": what}
+    assert Pair().override(noise=True).idle_options() == {"other_variance": what}
 
 
 def test_override_reaches_into_the_nesting_and_takes_lists_and_text():

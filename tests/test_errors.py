@@ -14,6 +14,12 @@ def test_nearest_offers_one_name_or_all():
     assert nearest("zzz", ["mlp", "cnn"]) == "choose from mlp, cnn"
 
 
+def test_of_many_names_the_most_alike_are_offered():
+    names = ["dropout", "learning_rate", "momentum", *(f"x{number}" for number in range(30))]
+    assert nearest("lr_drop", names) == "most like it are dropout, learning_rate, momentum, x0, x1"
+    assert nearest("dropuot", names) == "did you mean 'dropout'?"
+
+
 def test_the_nearest_name_is_found_whatever_its_case():
     assert did_you_mean("sise", ["Prices", "Size"]) == "did you mean 'Size'?"
     assert did_you_mean("xyz", ["Prices", "Size"]) is None

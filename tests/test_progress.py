@@ -1,12 +1,14 @@
 import io
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from neuropil import progress
-from neuropil.progress import Display, counted, duration, fitting, stage, tracked
+from neuropil.progress import Display, Stages, counted, duration, fitting, stage, tracked
 
 
 @pytest.fixture
@@ -114,3 +116,81 @@ def test_of_what_has_no_known_end_the_count_is_shown(clock: list[float], capsys:
     for _ in counted(iter(range(4)), "Counting"):
         clock[0] += 6
     assert capsys.readouterr().err == "Counting: 0:12  3\nCounting: 0:18  4\n"
+
+
+def test_each_stage_of_long_work_is_numbered_and_named(clock: list[float], capsys: pytest.CaptureFixture[str]):
+    with Stages("attack") as stages:
+        for name in ("fgsm", "pgd over ε"):
+            update = stages.begin(name)
+            clock[0] += 30
+            update(0.25)
+            clock[0] += 30
+            update(0.5)
+    assert capsys.readouterr().err.splitlines() == [
+        "attack, stage 1 (fgsm): 25 %  1:30 left",
+        "attack, stage 1 (fgsm): 50 %  1:00 left",
+        "attack, stage 2 (pgd over ε): 25 %  1:30 left",
+        "attack, stage 2 (pgd over ε): 50 %  1:00 left",
+    ]
+
+
+def test_the_bar_of_a_terminal_gets_the_name_of_the_stage(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "console", lambda: screen)
+    with Stages("attack") as stages:
+        stages.begin("fgsm")(0.5)
+        stages.begin("pgd")(0.5)
+        assert [task.description for task in stages.display.bar.tasks] == ["attack, stage 2 (pgd)"]
+
+
+# --- for a program that follows ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(progress.PROGRESS, str(tmp_path / "progress.json"))
+    return tmp_path / "progress.json"
+
+
+def test_a_program_reads_share_time_left_and_numbers_in_a_file(clock: list[float], followed: Path):
+    with Display("gpt2") as display:
+        assert json.loads(followed.read_text()) == {
+            "title": "gpt2",
+            "share": None,
+            "seconds_left": None,
+            "numbers": {},
+        }
+        clock[0] += 30
+        display.update(0.25, "loss 2.1000", loss=2.1, step=3, other=float("nan"))
+    assert json.loads(followed.read_text()) == {
+        "title": "gpt2",
+        "share": 0.25,
+        "seconds_left": 90.0,
+        "numbers": {"loss": 2.1, "step": 3},
+    }
+    assert [path.name for path in followed.parent.iterdir()] == [followed.name]
+
+
+def test_the_file_is_written_often_and_lines_as_seldom_as_without_it(
+    clock: list[float], followed: Path, capsys: pytest.CaptureFixture[str]
+):
+    with Display("gpt2") as display:
+        for step in range(1, 21):
+            clock[0] += 0.5
+            assert display.due()
+            display.update(step / 40, step=step)
+            assert json.loads(followed.read_text())["numbers"] == {"step": step}
+    assert capsys.readouterr().err == "gpt2: 25 %  0:15 left\ngpt2: 50 %  0:10 left\n"
+
+
+def test_nothing_is_written_where_nothing_is_shown_or_the_folder_is_gone(
+    tmp_path: Path, followed: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with Display("gpt2", show=False) as display:
+        display.update(0.5)
+    assert not followed.exists()
+    monkeypatch.setenv(progress.PROGRESS, str(tmp_path / "gone" / "progress.json"))
+    with Display("gpt2") as display:
+        display.update(0.5)
+    assert list(tmp_path.iterdir()) == []

@@ -77,6 +77,8 @@ class Option:
     high: float | None = None
     tune: Searched | None = None
     """What `neuropil tune` searches, given the default."""
+    group: str = ""
+    """The outermost field that it lives in, where that is a configuration of its own, such as `model`."""
 
     def require(self, value: Any) -> None:
         """Whether this option may have this value, whatever the others are."""
@@ -99,6 +101,18 @@ class Config:
     def validate(self) -> None:
         """Subclasses check here what involves several fields."""
 
+    def without_effect(self) -> dict[str, str]:
+        """Subclasses say here which of their own options have no effect beside the others' values, and on what."""
+        return {}
+
+    def idle_options(self) -> dict[str, str]:
+        """What has no effect, by its flat name, wherever in the nesting it lives, and on what."""
+        found = self.without_effect()
+        for field, _ in self._typed_fields():
+            if isinstance(value := getattr(self, field.name), Config):
+                found |= {_prefix(field) + name: what for name, what in value.idle_options().items()}
+        return found
+
     def options(self) -> list[Option]:
         """Everything that a user may set, with this configuration's values as defaults."""
         found: list[Option] = []
@@ -107,7 +121,7 @@ class Config:
             if isinstance(value, Config):
                 owner = f"{field.metadata['help']}: " if _prefix(field) else ""
                 found += [
-                    dataclasses.replace(each, name=_prefix(field) + each.name, help=owner + each.help)
+                    dataclasses.replace(each, name=_prefix(field) + each.name, help=owner + each.help, group=field.name)
                     for each in value.options()
                 ]
             elif not field.metadata.get("from_data"):
@@ -182,6 +196,13 @@ def _is_python_value(kind: Any) -> bool:
 def flag_of(name: str) -> str:
     """An option as the command line writes it: `--label-smoothing`, and `--class` of the name `class_`."""
     return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+def words_for(name: str, value: Any) -> list[str]:
+    """What sets an option on the command line."""
+    if isinstance(value, bool):
+        return [flag_of(name if value else f"no_{name}")]
+    return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]
 
 
 def describe_type(kind: Any) -> str:

@@ -45,24 +45,32 @@ NEAR = 0.6
 """Of the letters of two names that are not the same; less alike are as good as any other."""
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, or begun, whatever the case of its letters."""
+MOST_NAMES, FEW_NAMES = 24, 5
+"""Names to choose from, and how many are offered where there are more."""
+
+
+def likeness(word: str, name: str) -> float:
+    """Of a word to a known name, or to its beginning, whatever the case of the letters."""
     from difflib import SequenceMatcher
 
-    typed = word.lower().lstrip("-")
+    typed, whole = word.lower().lstrip("-"), name.lower().lstrip("-")
+    begun = whole[: len(typed) + 1] if len(typed) > 3 else whole
+    return max(SequenceMatcher(None, typed, each).ratio() for each in (whole, begun))
 
-    def likeness(name: str) -> float:
-        whole = name.lower().lstrip("-")
-        begun = whole[: len(typed) + 1] if len(typed) > 3 else whole
-        return max(SequenceMatcher(None, typed, each).ratio() for each in (whole, begun))
 
-    best = max(known, key=likeness, default=None)
-    return best if best is not None and likeness(best) >= NEAR else None
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, or begun."""
+    best = max(known, key=lambda name: likeness(word, name), default=None)
+    return best if best is not None and likeness(word, best) >= NEAR else None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is."""
+    """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is, of which a
+    long list has only what is most like it."""
     known = list(known)
+    if len(known) > MOST_NAMES and closest(word, known) is None:
+        likely = sorted(known, key=lambda name: -likeness(word, name))[:FEW_NAMES]
+        return f"most like it are {', '.join(likely)}"
     return did_you_mean(word, known) or f"choose from {', '.join(known)}"
 
 

@@ -1,11 +1,19 @@
-"""What a person sees while something is under way: a live bar on a terminal or in a notebook, plain lines elsewhere."""
+"""What a person sees while something is under way: a live bar on a terminal or in a notebook, plain lines elsewhere.
+
+A program that started this one may follow it too: in the file that the environment variable NEUROPIL_PROGRESS names
+stands what is being done, its share, the seconds that are left and the latest figures, as one JSON object.
+"""
 
 import functools
 import html
+import json
+import math
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
@@ -14,7 +22,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_UPDATES = 0.1
+SECONDS_BETWEEN_WRITES = 0.5
 SHORTEST_BAR = 10
+PROGRESS = "NEUROPIL_PROGRESS"
+"""The environment variable that names the file to write."""
 PATIENCE = 2.0
 """Seconds after which `tracked` shows a display."""
 
@@ -35,10 +46,12 @@ class Display:
         self.bar: Any = None  # of rich, on a terminal
         self.task: Any = None
         self.cell: Any = None  # the place for output in a notebook
-        self.last = time.monotonic()
+        self.last = self.printed = time.monotonic()
         self.begun = 0.0, self.last
+        self.file = Path(os.environ[PROGRESS]) if show and os.environ.get(PROGRESS) else None
 
     def __enter__(self) -> Self:
+        self._write(None, {})
         if self.show and console().is_terminal:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
@@ -71,15 +84,22 @@ class Display:
         """A run that is resumed had a part done before, in no time of this display's."""
         self.begun = share, time.monotonic()
 
+    def rename(self, title: str) -> None:
+        self.title = title
+        if self.bar is not None:
+            self.bar.update(self.task, description=title)
+
     def due(self) -> bool:
         """Whether it is time to show something new; ask before composing the figures."""
-        pause = SECONDS_BETWEEN_UPDATES if self.live else SECONDS_BETWEEN_LINES
+        pause = SECONDS_BETWEEN_LINES if self.file is None else SECONDS_BETWEEN_WRITES
+        pause = SECONDS_BETWEEN_UPDATES if self.live else pause
         return self.show and time.monotonic() - self.last >= pause
 
-    def update(self, share: float | None, *figures: str) -> None:
+    def update(self, share: float | None, *figures: str, **numbers: float) -> None:
         """`share` is how much is done, from 0 to 1, where that is known. `figures` are what else to show, the most
-        important first: what does not fit on the terminal is left out."""
+        important first: what does not fit on the terminal is left out. `numbers` are for a program that follows."""
         self.last = time.monotonic()
+        self._write(share, numbers)
         known = [self._elapsed()] if share is None else [f"{100 * min(share, 1):.0f} %", self._left(share)]
         if self.bar is not None:
             room = console().width - len(self.title) - SHORTEST_BAR - 6  # a spinner, and a space between columns
@@ -95,7 +115,8 @@ class Display:
             bar = "<progress></progress>" if share is None else f"<progress value={share:.3f}></progress>"
             words = html.escape("  ".join(fitting(known, figures, 120)))
             self.cell.update(display.HTML(f"<b>{html.escape(self.title)}</b> {bar} {words}"))
-        elif self.show:
+        elif self.show and (self.file is None or self.last - self.printed >= SECONDS_BETWEEN_LINES):
+            self.printed = self.last
             line = f"{self.title}: {'  '.join(fitting(known, figures, 1000))}"
             console().print(line, highlight=False, soft_wrap=True)
 
@@ -108,16 +129,33 @@ class Display:
         return duration(self.last - self.begun[1])
 
     def _left(self, share: float) -> str:
+        seconds = self._seconds_left(share)
+        return "? left" if seconds is None else f"{duration(seconds)} left"
+
+    def _seconds_left(self, share: float) -> float | None:
         done, seconds = share - self.begun[0], self.last - self.begun[1]
-        return f"{duration(seconds * max(0.0, 1 - share) / done)} left" if done > 0 else "? left"
+        return seconds * max(0.0, 1 - share) / done if done > 0 else None
+
+    def _write(self, share: float | None, numbers: Mapping[str, float]) -> None:
+        if self.file is None:
+            return
+        left = None if share is None else self._seconds_left(share)
+        known = {name: value for name, value in numbers.items() if math.isfinite(value)}
+        content = {"title": self.title, "share": share, "seconds_left": left, "numbers": known}
+        # Not `files.replacing`, which waits for the disk: whoever follows a run asks for what is newest.
+        part = self.file.with_name(f".{self.file.name}.{threading.get_ident()}.part")
+        with suppress(OSError):  # no run ends because nobody can follow it
+            part.write_text(json.dumps(content), encoding="utf-8")
+            part.replace(self.file)
 
 
 class Stages:
-    """One display for work of several stages, each with a share of its own; use as a context. It is shown only where
-    the work takes long."""
+    """One display for work of several stages, each with a share of its own, of which its title tells the number and the
+    name; use as a context. It is shown only where the work takes long."""
 
     def __init__(self, title: str, *, show: bool = True):
         self.display, self.began, self.shown = Display(title, show=show), time.monotonic(), False
+        self.title, self.number = title, 0
 
     def __enter__(self) -> Self:
         return self
@@ -128,14 +166,16 @@ class Stages:
 
     def begin(self, name: str) -> Callable[[float], None]:
         """What the next stage is told its share by."""
+        self.number += 1
         self.display.begin(0.0)
+        self.display.rename(f"{self.title}, stage {self.number} ({name})")
 
         def update(share: float) -> None:
             if not self.shown and time.monotonic() - self.began > PATIENCE:
                 self.display.__enter__()
                 self.shown = True
             if self.shown and self.display.due():
-                self.display.update(share, name)
+                self.display.update(share)
 
         return update
 
@@ -162,7 +202,7 @@ def stage(title: str, *, show: bool = True) -> Iterator[None]:
     over = threading.Event()
 
     def watch(display: Display) -> None:
-        while not over.wait(1.0 if display.live else SECONDS_BETWEEN_LINES):
+        while not over.wait(1.0 if display.live or display.file else SECONDS_BETWEEN_LINES):
             display.update(None)
 
     with Display(title, show=show) as display:

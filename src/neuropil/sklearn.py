@@ -44,7 +44,7 @@ from neuropil.tasks.predictor import Encodes, Predictions, ScoresPseudoLikelihoo
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.predictor import TextClassifier
 from neuropil.tasks.texts import in_order
-from neuropil.training.loop import TrainingConfig, prepare_precision
+from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.weights import load_model
 
 LEAST_HELD_OUT = 0.01

@@ -129,9 +129,10 @@ def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
     assert "hˡ = φ(Wˡ hˡ⁻¹ + bˡ)" in shown
     assert "--weight-decay" in shown
     searched = "--hidden-sizes none,32,128,512,128 128,512 512; --dropout 0..0.5; --batch-size 32,64,128"
-    assert shown.splitlines()[-1] == (
-        f"neuropil tune mlp searches {searched}; --learning-rate 0.0002..0.02; --weight-decay 0.001..0.1."
-    )
+    assert shown.splitlines()[-2:] == [
+        f"neuropil tune mlp searches {searched}; --learning-rate 0.0002..0.02; --weight-decay 0.001..0.1.",
+        "With --data it searches --weight-decay 0.03..3 instead.",
+    ]
     assert "neuropil tune" not in said(capsys, "show", "lif")
 
 

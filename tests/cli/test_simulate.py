@@ -87,6 +87,10 @@ def test_show_gives_the_equations_and_the_command(capsys: pytest.CaptureFixture[
             "neuropil simulate lif must be given its own options, but got '--durations': did you mean '--duration'?",
         ),
         (
+            "simulate hodgkin_huxley --diameter 1",
+            "--diameter has no effect on an axon without --pump: leave it out.",
+        ),
+        (
             "simulate brain.toml",
             "a network must be described in a TOML file that exists, but got 'brain.toml': "
             "neuropil show spiking_network tells how to write one.",

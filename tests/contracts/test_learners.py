@@ -42,7 +42,8 @@ from neuropil.parts.objectives import (
     Tagging,
 )
 from neuropil.protocols import Batch, Learner
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 
 VOCABULARY = 12
 NARROW: dict[str, Any] = {"width": 8, "heads": 2, "layers": 1, "feed_forward": 8}

@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from neuropil.cli import main
 from neuropil.errors import InputError
 from neuropil.metrics import find_metric
 from neuropil.ranges import Choices
-from neuropil.runs.run import FORMAT, Run
+from neuropil.runs.run import Run
+from neuropil.runs.settings import FORMAT
 from neuropil.runs.start import rewrite_report
-from neuropil.tasks.experiment import Result
+from neuropil.tasks.experiment import Result, TrainableExperiment
+from neuropil.training.history import read_history
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
 FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
@@ -259,12 +262,22 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
         assert (run.folder / "spikes.npz").exists() or (run.folder / "traces.npz").exists()
 
 
-def test_the_same_seed_gives_the_same_results(run: Run, tmp_path: Path):
+def test_the_same_seed_gives_the_same_results_whoever_looks(run: Run, tmp_path: Path):
     again = run.experiment()
+    if isinstance(again, TrainableExperiment):
+        again.training = replace(again.training, previews=True)
     again.train(tmp_path, show_progress=False)
     results = [Result(result.name, dict(result.metrics), result.limit) for result in again.evaluate()]
     assert results == run.results
     assert results[0].metrics
+    if isinstance(again, TrainableExperiment):
+        weights = [(folder / "model.safetensors").read_bytes() for folder in (tmp_path, run.folder)]
+        assert weights[0] == weights[1]
+        first, *_, last = read_history(tmp_path / "previews.jsonl")
+        assert (first["step"], last["step"]) == (0, run.rows[-1]["step"])
+        assert first["kind"] == last["kind"]
+        assert last["kind"] in ("pictures", "texts", "pairs", "curves")
+        assert json.loads(json.dumps(last, allow_nan=False)) == last
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from neuropil.cli import commands, main
 from neuropil.config import Config
 from neuropil.recipes import SYSTEMS, System
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

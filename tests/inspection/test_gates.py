@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from neuropil.errors import InputError
-from neuropil.inspection.gates import correlation, gates_of, record_gates, ties
+from neuropil.inspection.gates import correlation, gates_of, ranked_units, record_gates, ties
 from neuropil.models.recurrent import CELLS, CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.recurrence import Cell, Recurrence
 
@@ -141,3 +141,11 @@ def test_a_unit_that_follows_a_property_is_found_and_chance_is_not():
 
 def test_nothing_is_tied_to_what_does_not_vary():
     assert ties({"forget": torch.randn(20, 4)}, {"digit": torch.zeros(20)}) == []
+
+
+def test_units_are_ranked_by_how_they_move_or_by_their_tie():
+    property = torch.tensor([0.0, 1.0, 0.0, 1.0])
+    still, wild, tied = torch.ones(4), torch.tensor([9.0, 9.0, -9.0, -9.0]), -property
+    values = torch.stack([still, wild, tied], 1)
+    assert ranked_units(values).tolist() == [1, 2, 0]
+    assert ranked_units(values, property).tolist() == [2, 0, 1]

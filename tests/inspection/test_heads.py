@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.inspection.heads import gradient_importance, least_important, leave_one_out, masked_heads
+from neuropil.inspection.heads import gradient_importance, least_important, leave_one_out, masked_heads, without_heads
 from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.objectives import SequenceToSequence
@@ -311,3 +311,10 @@ def test_heads_that_are_not_there_are_named_before_any_is_masked_or_removed(chos
         pass
     assert str(error.value) == message
     assert torch.equal(output(model), output(made()))
+
+
+def test_weights_without_heads_are_those_that_are_left():
+    weights = {"a": torch.arange(12.0).reshape(1, 3, 2, 2), "b": torch.zeros(1, 2, 2, 2)}
+    left = without_heads(weights, {"a": [1], "b": [0, 1]})
+    assert list(left) == ["a"]
+    assert torch.equal(left["a"], weights["a"][:, [0, 2]])

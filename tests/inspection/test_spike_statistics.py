@@ -15,9 +15,11 @@ from neuropil.inspection.spike_statistics import (
     binned,
     fano_factor,
     interval_cv,
+    joined,
     oscillation,
     population_rate,
     rates,
+    regime,
     some_neurons,
     synchrony,
 )
@@ -134,3 +136,22 @@ def test_some_of_many_neurons_are_evenly_spread_and_counted_anew():
     times, places = some_neurons(neurons.double(), neurons, size=3, most=10)
     assert (times.tolist(), places.tolist()) == ([0, 1, 2], [0, 1, 2])
     assert len(some_neurons(torch.empty(0), torch.empty(0, dtype=torch.long), size=3, most=10)[0]) == 0
+
+
+def test_parts_of_a_recording_are_joined_in_time():
+    whole = joined([trains([(5.0, 1)], 2, 10.0), trains([(1.0, 0), (9.0, 1)], 2, 20.0)])
+    assert (whole.times.tolist(), whole.neurons.tolist()) == ([5.0, 11.0, 19.0], [1, 0, 1])
+    assert (whole.num_neurons, whole.duration) == (2, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"cv": 0.2, "synchrony": 0.9}, "synchronous and regular"),
+        ({"cv": 0.9, "synchrony": 0.2}, "weakly synchronous and irregular"),
+        ({"cv": 0.9, "synchrony": 0.12}, "asynchronous and irregular"),  # 0.05 if 400 neurons are independent
+        ({"synchrony": 0.1}, None),
+    ],
+)
+def test_a_regime_is_named_from_what_was_measured(found: dict[str, float], words: str | None):
+    assert regime(found, 400) == words

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from neuropil.inspection.word_map import word_map
+from neuropil.inspection.word_map import linear_map, word_map
 
 
 def test_groups_of_words_stay_together():
@@ -36,3 +36,10 @@ def test_hardly_any_words_or_dimensions_are_no_trouble(shape: tuple[int, int]):
     places = word_map(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
     assert places.shape == (shape[0], 2)
     assert np.isfinite(places).all()
+
+
+def test_the_linear_map_is_that_of_pca():
+    vectors = torch.nn.functional.normalize(torch.randn(40, 8, generator=torch.Generator().manual_seed(0)), dim=1)
+    expected = PCA(2, svd_solver="full").fit_transform(vectors.numpy())
+    expected = (expected - expected.min(0)) / (expected.max(0) - expected.min(0))
+    assert linear_map(3 * vectors) == pytest.approx(expected, abs=1e-5)

@@ -24,6 +24,19 @@ FLAGS += ["--disable-sync", "--no-first-run"]
 WAIT = 10_000
 """Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 
+RECURRENT = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
+ATTENTIVE = {"width": 32, "heads": 2, "layers": 2, "context": 64, "updates": 40}
+TEXT_OPTIONS = {
+    "lstm": RECURRENT,
+    "mingru": RECURRENT | {"layers": 2},
+    "gpt2": ATTENTIVE | {"vocabulary_size": 300},
+    "bert": ATTENTIVE | {"vocabulary_size": 300},
+    "text_classifier": {"hidden_size": 16, "embedding_size": 8, "epochs": 2, "bigrams": 64},
+    "bert_classifier": ATTENTIVE | {"vocabulary_size": 100, "epochs": 2},
+    "word2vec": {"width": 12, "epochs": 2, "min_count": 2, "threads": 1, "test": 0.2},
+    "tagger": {"hidden_size": 16, "embedding_size": 8, "epochs": 4},
+}
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -51,6 +64,27 @@ def trained_run(lab_runs: Path) -> Callable[..., Run]:
         if not (folder / "report.html").exists() and not (folder / "model.safetensors").exists():
             train(name, out=folder, show_progress=False, report=False, **options)
         return load(folder)
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system of texts, on a small book or on the sentences of it: `text_run("gpt2")`."""
+    sentences = [f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).' for number in range(400)]
+    labelled = [f"so {number} is {kind} now,{kind}\n" for number in range(50) for kind in ("odd", "even")]
+    digits = [f"{n // 100} and {n // 10 % 10} and {n % 10} is {'odd' if n % 2 else 'even'}" for n in range(400)]
+    kinds = {
+        "word2vec": "\n".join(digits),
+        "text_classifier": "text,label\n" + "".join(labelled),
+        "bert_classifier": "text,label\n" + "".join(labelled),
+        "tagger": "".join("The DET\ncat NOUN\nsat VERB\n\nA DET\ndog NOUN\n\n" for _ in range(40)),
+    }
+
+    def get(name: str) -> Run:
+        path = lab_runs.parent / (f"{name}.csv" if name.endswith("classifier") else f"{name}.txt")
+        path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
+        return trained_run(name, data=path, **TEXT_OPTIONS[name])
 
     return get
 

@@ -66,11 +66,11 @@ def test_the_network_over_raw_or_embedded_patches_is_its_equations(embedding: st
     torch.testing.assert_close(model(x), model.output(F.layer_norm(z, (d2,)).mean(1)))
 
 
-def test_an_embedding_width_is_refused_where_nothing_has_it():
-    with pytest.raises(InputError) as error:
-        PatchAttentionConfig(embedding="none", width=8, value_width=5)
-    assert str(error.value) == "--width has no effect on raw patches whose values have a width: leave it out."
-    assert PatchAttentionConfig(embedding="none", width=8).output_width == 8
+def test_the_embedding_width_is_idle_where_nothing_has_it():
+    idle = {"width": "raw patches whose values have a width"}
+    assert PatchAttentionConfig(embedding="none", value_width=5).idle_options() == idle
+    assert PatchAttentionConfig(embedding="none", width=8).idle_options() == {}
+    assert PatchAttentionConfig(value_width=5).idle_options() == {}
 
 
 def test_the_bias_of_the_keys_changes_no_weight():

@@ -27,8 +27,9 @@ from neuropil.models.gan import (
 )
 from neuropil.protocols import Batch
 from neuropil.randomness import initialised, seeded
+from neuropil.training.config import TrainingConfig
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 from neuropil.training.weights import read_tensors
 
 

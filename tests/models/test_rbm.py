@@ -17,7 +17,8 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig, binary_states
 from neuropil.protocols import Batch
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 from real_data import digits
 
 KINDS = pytest.mark.parametrize("visible", ["bernoulli", "gaussian"])

@@ -23,7 +23,8 @@ from neuropil.models.vae import (
 )
 from neuropil.protocols import ScheduledLearner
 from neuropil.randomness import initialised, seeded
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 
 Likelihood = Literal["bernoulli", "gaussian"]
 LIKELIHOODS: list[Likelihood] = ["bernoulli", "gaussian"]

@@ -12,18 +12,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from neuropil.inspection import record
-from neuropil.parts.attention import (
-    Additive,
-    Concat,
-    Cosine,
-    Dot,
-    General,
-    ScaledDot,
-    Score,
-    SoftSelect,
-    attend,
-    attention_weights,
-)
+from neuropil.parts.attention import Additive, Concat, Cosine, Dot, General, ScaledDot, Score, attend, attention_weights
+from neuropil.parts.attention_memory import SoftSelect
 from neuropil.parts.recurrence import valid_mask
 
 WIDTH = 6

@@ -29,9 +29,10 @@ from neuropil.parts.objectives import (
     Tagging,
 )
 from neuropil.protocols import END, PADDING, START, Learner, StatefulLearner
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 
 
 @pytest.fixture

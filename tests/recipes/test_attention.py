@@ -16,8 +16,8 @@ from neuropil.models.attention import PatchAttention, PatchAttentionConfig, Patc
 from neuropil.parts.attention import attention_weights
 from neuropil.recipes.attention import AttentionOptions, build
 from neuropil.tasks.classification.experiment import ClassificationExperiment
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import read_history
-from neuropil.training.loop import TrainingConfig
 
 SMALL = PatchAttentionConfig(width=8, key_width=4)
 

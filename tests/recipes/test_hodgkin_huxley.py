@@ -6,19 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Number, Numbers, Picture, Table, Text
-from neuropil.recipes.hodgkin_huxley import (
-    PULSE_AT,
-    RECIPE,
-    Axon,
-    HodgkinHuxleyOptions,
-    _undershoot,
-    least,
-    phases_of,
-)
+from neuropil.recipes.hodgkin_huxley import RECIPE, HodgkinHuxleyOptions
 from neuropil.tasks.study import Study
 
 
@@ -109,56 +100,6 @@ def test_spikes_and_traces_are_there_for_other_programs(study: Study, folder: Pa
         assert traces["voltages"][step - 1, spikes["neurons"][0]] < 0 <= traces["voltages"][step, spikes["neurons"][0]]
 
 
-def test_one_per_cent_decides_between_nothing_and_a_whole_spike():
-    axon = Axon(options_with())
-    threshold = axon.threshold()
-    assert threshold is not None
-    strengths = torch.tensor([0.99, 1.01], dtype=torch.double) * threshold
-    recording = axon.run(axon.pulse(strengths, 30), 30, watch=True)
-    below, above = recording.voltages.max(0).values.tolist()
-    assert below < -50
-    assert above > 20
-
-
-def test_a_short_pulse_needs_a_strength_that_goes_as_one_over_its_width():
-    short, shorter = Axon(options_with(dt=0.01)).least_strength(torch.tensor([0.1, 0.2], dtype=torch.double)).tolist()
-    assert short / shorter == pytest.approx(2, rel=0.05)
-
-
-def test_a_second_pulse_is_refused_at_first_then_must_be_stronger_then_need_not_be():
-    axon = Axon(options_with())
-    threshold = axon.threshold()
-    assert threshold is not None
-    ratios = (
-        axon.least_second_strength(torch.tensor([4.0, 11.0, 15.0, 19.0], dtype=torch.double), threshold) / threshold
-    ).tolist()
-    assert math.isnan(ratios[0])
-    assert ratios[1] > ratios[2] > 1 > ratios[3]
-
-
-def test_the_least_that_is_enough_is_found_for_every_case_at_once():
-    needed = torch.tensor([0.0, 1.0, 3.7, 200.0], dtype=torch.double)
-    found = least(lambda strength: strength >= needed, torch.full_like(needed, 10.0))
-    assert found.tolist() == pytest.approx([0, 1, 3.7, math.nan], abs=1e-3, nan_ok=True)
-
-
-def test_phases_follow_each_other_and_turn_where_the_voltage_does():
-    axon = Axon(options_with())
-    recording = axon.run(axon.pulse(torch.tensor([12.0], dtype=torch.double), 30), 30, watch=True)
-    times, voltage = axon.times(recording), recording.voltages[:, 0]
-    outward = torch.stack(list(axon.model.ionic_currents(recording).values())).sum(0)[:, 0]
-    phases = phases_of(times, voltage, outward, axon.model.rest, PULSE_AT)
-    names, begins, ends = zip(*phases, strict=True)
-    assert len(names) == 6
-    assert begins[1:] == ends[:-1]
-    assert begins[3] == times[voltage.argmax()]
-    assert begins[1] == PULSE_AT
-    rising = (times > begins[2]) & (times < ends[2])
-    assert (outward[rising] < 0).all()
-    undershoot = (times > begins[4]) & (times < ends[4])
-    assert (voltage[undershoot] < axon.model.rest).all()
-
-
 def test_a_membrane_without_sodium_has_no_threshold_and_the_report_says_so(tmp_path: Path):
     study = study_in(tmp_path, sodium=0.0)
     assert "It answers no pulse of 1 ms up to 59 µA/cm² with a spike" in words_of(study, "No threshold")
@@ -229,11 +170,6 @@ def test_a_run_that_would_not_fit_into_memory_is_refused():
     )
 
 
-def test_an_undershoot_is_spoken_of_where_there_is_one():
-    assert _undershoot(torch.tensor([-65.0, 40.0, -75.0]), -65.0) == ", which takes the voltage 10.0 mV below rest"
-    assert _undershoot(torch.tensor([-65.0, 40.0, -60.0]), -65.0) == ", and the voltage stays above rest"
-
-
 # --- rest and pump ----------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +196,12 @@ def test_with_a_pump_the_report_says_what_it_restores_and_what_runs_down_without
     assert float(lost[2]) == float(lost[3])
     assert float(str(lost[4]).replace("−", "-")) < float(str(kept[4]).replace("−", "-"))  # E_Na
     assert any(isinstance(block, Picture) for block in section.blocks)
+
+
+def test_concentrations_and_diameter_have_an_effect_beside_a_pump_alone():
+    idle = options_with().idle_options()
+    assert idle == dict.fromkeys(("diameter", "sodium_outside", "potassium_inside"), "an axon without --pump")
+    assert options_with(pump=True).idle_options() == {}
 
 
 def test_a_pump_that_cannot_balance_the_membrane_is_refused_before_anything_runs():

@@ -27,8 +27,9 @@ from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run
 from neuropil.sampling.predictive_coding import LayerNoise
 from neuropil.tasks.generation.predictive_coding import GenerativeClassifier
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import read_history
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 from neuropil.training.weights import read_tensors
 from real_data import diabetes
 

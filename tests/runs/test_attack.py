@@ -1,6 +1,7 @@
 """Attacks on runs: pictures, rows and texts, of the held-out part and of the user's."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,24 @@ def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        lambda y: y,
+        lambda y: y.float(),
+        lambda y: y.numpy().astype(np.int16),
+        lambda y: y.double().numpy(),
+        lambda y: y.tolist(),
+        lambda y: list(y),
+        lambda y: [str(number) for number in y.tolist()],
+    ],
+)
+def test_labels_may_be_tensors_arrays_and_lists_of_numbers(pictures: Run, given: Callable[[torch.Tensor], Any]):
+    digits = load_digits()
+    found = attacked(pictures, digits.inputs[:5], given(digits.targets[:5]), eps=0.01, steps=1)
+    assert found.labels == [str(number) for number in digits.targets[:5].tolist()]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"target": "12"}, "a class must be one that the model knows, but got '12': did you mean '1'?"),
@@ -132,6 +151,8 @@ def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
         ({"eps": 0.0}, "eps must be above 0, but got 0.0."),
         ({"eps": 2.0}, "ε of pictures counts from 0 to 1, but got 2: divide shades by 255."),
         ({"generator": 0}, "generator is not an option of an attack, but got generator=: see neuropil attack --help."),
+        ({"labels": torch.tensor([1.5, 2])}, "a class must be one that the model knows, but got '1.5': "),
+        ({"labels": torch.eye(2)}, "a class must be one that the model knows, but got '[1.0, 0.0]': "),
         ({"labels": ["1"]}, "there must be a label for each input, but got 1 for 2 inputs."),
     ],
 )
@@ -236,6 +257,14 @@ def test_options_of_pictures_are_refused_for_texts(texts: Run):
             "--surrogate has no effect on texts, whose words are substituted: leave it out.",
         ),
         (
+            ["TEXTS", "a text", "--minimal"],
+            "--minimal (--method minimal) has no effect on texts, whose words are substituted: leave it out.",
+        ),
+        (
+            ["TEXTS", "a text", "--method", "fgsm"],
+            "--method has no effect on texts, whose words are substituted: leave it out.",
+        ),
+        (
             ["PICTURES", "--out", "a.png", "--surrogate", "PICTURES"],
             "--surrogate is for the page on the held-out part, but got inputs or --out: leave out the inputs and "
             "--out.",
@@ -317,7 +346,9 @@ def test_the_command_writes_a_page_and_prints_accuracies(pictures: Run, capsys: 
 def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     Image.fromarray(load_digits().inputs[0, 0].numpy()).save(tmp_path / "zero.png")
     main(["attack", str(pictures.folder), str(tmp_path / "zero.png"), "--minimal", "--out", str(tmp_path / "a.png")])
-    name, classes, fooled, _ = capsys.readouterr().out.strip().split("\t")
+    header, line = capsys.readouterr().out.strip().split("\n")
+    assert header.split("\t") == ["input", "predicted class", "outcome", "L∞ distance (pixels from 0 to 1)"]
+    name, classes, fooled, _ = line.split("\t")
     assert (name, classes[:4], fooled) == ("zero.png", "0 → ", "fooled")
     assert (tmp_path / "a.png").exists()
 
@@ -325,3 +356,7 @@ def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: py
 def test_the_command_answers_for_texts(texts: Run, capsys: pytest.CaptureFixture[str]):
     main(["attack", str(texts.folder), "good film and fine story", "--words", "1.0", "--json"])
     assert json.loads(capsys.readouterr().out)["input"] == "good film and fine story"
+    main(["attack", str(texts.folder), "good film and fine story", "--words", "1.0"])
+    header, line = capsys.readouterr().out.strip().split("\n")
+    assert header.split("\t") == ["input", "predicted class", "outcome", "substituted words"]
+    assert line.startswith("good film and fine story\t")

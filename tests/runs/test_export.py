@@ -20,7 +20,7 @@ from neuropil import recipes
 from neuropil.errors import InputError, RunError
 from neuropil.runs.export import example_inputs
 from neuropil.runs.run import Run
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 from real_data import digits
 
 SYSTEMS = [

@@ -113,6 +113,17 @@ def test_a_bert_without_classes_is_to_be_fine_tuned(masked: Path):
     )
 
 
+def test_a_file_that_is_no_model_is_refused_and_a_file_of_one_is_led_to_its_folder(tmp_path: Path):
+    rule = "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors"
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(b"")
+    assert refusal(opening.open, picture) == (
+        f"{rule}, but got the file {str(picture)!r}: word vectors end in .bin, .vec, .txt."
+    )
+    (tmp_path / "config.json").write_text("{}")
+    assert refusal(opening.open, picture) == f"{rule}, but got the file {str(picture)!r}: give {str(tmp_path)!r}."
+
+
 def test_folders_that_are_no_models_are_refused(tmp_path: Path):
     assert refusal(opening.open, tmp_path) == (
         "a model is a run, or a folder with a config.json as Hugging Face writes it, but got none in "

@@ -15,10 +15,12 @@ import pytest
 import neuropil
 from command_line import said
 from neuropil.cli import main
-from neuropil.config import Config
+from neuropil.config import Config, flag_of
 from neuropil.errors import InputError, RunError
+from neuropil.metrics import find_metric
 from neuropil.runs import tuning
 from neuropil.runs.search_folder import Tuning, tunable_plan
+from neuropil.runs.search_space import search_space
 from neuropil.runs.tuning import TimeLimit, resume_tuning, tune
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.time_limit import Candidate
@@ -295,13 +297,19 @@ def test_trials_are_as_long_as_a_run_or_share_the_time(
     assert limit.reserve == pytest.approx(max(6 * minutes, 2 * (2 * 0.5 + 1.0 + 3 * 1.0)))
 
 
-def test_each_trial_gets_its_time_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_each_trial_gets_its_time_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Tuning, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setattr(TimeLimit, "of", lambda *_: TimeLimit(2, 60.0, reserve=1.0, seconds=0.2))
     limited = search(tmp_path / "search", trials=2, minutes=60.0)
     for trial in limited.rows:
         training = neuropil.load(limited.trial_folder(trial.number)).settings["options"]["training"]
         assert training["seconds"] == 0.2
         assert training["fitted"] == "Trained for 0.2 seconds, as each trial of its search."
+    sentence = "That command trains for a whole run, where each trial had 0.2 seconds."
+    shown = said(capsys, "show", str(limited.folder)).splitlines()
+    assert shown[shown.index(limited.best.settings["command"]) + 1] == sentence
+    assert "That command" not in said(capsys, "show", str(found.folder))
 
 
 def test_a_finished_search_takes_no_further_trials(found: Tuning):
@@ -336,6 +344,11 @@ def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypat
         (
             "mlp --over dropuot=0,0.1",
             "what is searched must be an option that `neuropil show` lists, but got 'dropuot': did you mean 'dropout'?",
+        ),
+        (
+            "mlp --over lr=1e-4..1e-2",
+            "what is searched must be an option that `neuropil show` lists, but got 'lr': "
+            "most like it are l1, norm, flip, clip, learning-rate.",
         ),
         ("mlp --over dropout=0.5..2", "dropout must be at most 0.95, but got 2.0."),
         (
@@ -378,6 +391,14 @@ def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypat
             "neuropil tune is for a system that learns by a loss and has a validation part, but got 'overfitting': "
             "use neuropil train overfitting.",
         ),
+        (
+            "attention --embedding none --value-width 8 --width 32",
+            "--width has no effect on raw patches whose values have a width: leave it out.",
+        ),
+        (
+            "attention --embedding none --value-width 8 --over width=32,64",
+            "--width has no effect on raw patches whose values have a width: leave it out.",
+        ),
         ("mpl", "a system must be one that `neuropil list` shows, but got 'mpl': did you mean 'mlp'?"),
     ],
 )
@@ -387,6 +408,12 @@ def test_bad_words_get_one_sentence_and_leave_nothing(
     monkeypatch.chdir(tmp_path)
     assert said(capsys, "tune", *words.split(), code=2) == f"neuropil: {complaint}"
     assert not any(tmp_path.iterdir())
+
+
+def test_an_option_without_effect_beside_what_was_given_is_not_searched():
+    given = {"embedding": "none", "value_width": 8}
+    idle, usual = (tunable_plan("attention", 0, options) for options in (given, {"embedding": "none"}))
+    assert search_space(usual.typed, usual.given, {}).keys() - search_space(idle.typed, idle.given, {}) == {"width"}
 
 
 def test_wrong_data_is_refused_before_a_folder_is_made(
@@ -437,3 +464,32 @@ def test_json_for_other_programs(found: Tuning, capsys: pytest.CaptureFixture[st
     assert record["trial"] == found.settings["best"]
     assert record["options"] == json.loads(json.dumps(found.chosen))
     assert [result["name"] for result in record["results"]] == ["tuned mlp", "default options"]
+
+
+def test_show_has_the_trials_of_a_search_and_what_was_chosen(
+    found: Tuning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(found.folder.parent)
+    shown = said(capsys, "show", "search").splitlines()  # a name without a slash
+    assert shown[:2] == ["search: a search over the options of mlp, seed 2", found.settings["command"]]
+    best, rows = found.settings["best"], [line.split("\t") for line in shown]
+    metrics = {row[0]: row[2] for row in rows if len(row) > 1 and row[1] in ("complete", "pruned")}
+    assert metrics == {
+        f"{each.number}" + " (best)" * (each.number == best): find_metric("loss").text(each.value or 0)
+        for each in found.rows
+    }
+    assert {row[0] for row in rows if row[0].startswith("--")} == {flag_of(name) for name in found.space}
+    assert found.settings["outcome"] in shown
+    assert "Run: search/best" in shown
+    record = json.loads(said(capsys, "show", "search", "--json"))
+    assert (record["search"], record["best"], record["finished"]) == ("search", best, True)
+    assert record["options"] == json.loads(json.dumps(found.chosen))
+    assert [each["number"] for each in record["trials"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_show_says_how_an_unfinished_search_goes_on(found: Tuning, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = shutil.copytree(found.folder, tmp_path / "a search")
+    unfinish(folder)
+    shown = said(capsys, "show", str(folder)).splitlines()
+    assert shown[-1] == f"It is not finished: neuropil resume '{folder}'"
+    assert [row.split("\t")[0] for row in shown[4:10]] == ["1", "2", "3", "4", "5", "6"]

@@ -2,7 +2,7 @@ import pytest
 
 from neuropil.inspection.report.page import Text
 from neuropil.tasks.report import learning_section
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 HISTORY = [
     {"kind": "train", "step": 1, "epoch": 1.0, "seconds": 0.5, "loss": 2.0, "learning_rate": 0.1},

@@ -29,8 +29,8 @@ from neuropil.tasks.study import (
     train_trial,
     write_arrays,
 )
+from neuropil.training.config import TrainingConfig
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig
 
 CONFIG = TrainingConfig(epochs=2, batch_size=256, keep="last")
 

@@ -18,10 +18,11 @@ from neuropil.metrics import find_metric
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training import loop
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_validation
+from neuropil.training.loop import fit
 from neuropil.training.optimizers import OPTIMIZERS
 from neuropil.training.weights import read_tensors
 from training.learners import DigitBatches, DigitLearner, digits, same_weights, weights_of
@@ -275,17 +276,6 @@ def test_early_stopping_leaves_the_best_weights_whatever_is_kept_otherwise(tmp_p
     learner, rows = train(tmp_path, TrainingConfig(**wild, keep="last", patience=2))
     accuracies = [row["accuracy"] for row in rows if row["kind"] == "validation"]
     assert evaluate(learner, VALIDATION)["accuracy"] == max(accuracies) > accuracies[-1]
-
-
-def test_early_stopping_without_validation_is_refused():
-    with pytest.raises(InputError) as caught:
-        require_validation(TrainingConfig(patience=2), [])
-    assert str(caught.value) == (
-        "early stopping (--patience) needs a validation part, but got one without examples: "
-        "give --validation 0.1, or leave --patience out."
-    )
-    require_validation(TrainingConfig(), [])
-    require_validation(TrainingConfig(patience=2), [1])
 
 
 def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
@@ -588,12 +578,6 @@ def test_a_misspelt_monitor_gets_the_nearest_metric(tmp_path: Path):
     assert str(error.value) == "monitor must name a validation metric, but got 'acuracy': did you mean 'accuracy'?"
 
 
-def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(InputError) as error:
-        pick_device("cuda:7")
-    assert str(error.value) == "device must be one that this machine has, but got 'cuda:7': use auto or cpu."
-
-
 @pytest.mark.slow
 def test_a_compiled_run_learns_too(tmp_path: Path):
     _, rows = train(tmp_path, TrainingConfig(epochs=40, compile=True, learning_rate=3e-3))
@@ -627,7 +611,8 @@ from pathlib import Path
 import torch
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.objectives import Classification
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 from neuropil.training.optimizers import OPTIMIZERS
 
 class Data:

@@ -10,7 +10,7 @@ import torch
 
 from neuropil.errors import InputError
 from neuropil.training import precision
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 from neuropil.training.precision import VARIABLE, Bfloat16, prepare_bfloat16, probe, remember, remembered
 from training.test_loop import train
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "list": Command("list", "every system with its family and one line", train.list_systems, train.ListArguments, ()),
     "show": Command(
         "show NAME | RUN",
-        "a system's equations, options and data, or what a run can do",
+        "a system's equations, options and data, what a run can do, or what a search found",
         train.show,
         train.ShowArguments,
         ("name",),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
+    from neuropil.runs.data_preview import DataPreview
     from neuropil.runs.run import Run
     from neuropil.runs.search_folder import Tuning
 
@@ -52,6 +53,21 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(json.dumps(valid, ensure_ascii=False), flush=True)
 
 
+def print_data(data: "DataPreview") -> None:
+    """What was understood of data, before it is trained on."""
+    print(f"{data.source}\n")
+    unit, columns = data.understood.unit, data.understood.columns
+    print_table(["part", unit], [[part, f"{count:,}"] for part, count in data.parts.items()])
+    if columns:
+        rows = [[each.name, each.kind, ", ".join(each.values), "yes" if each.missing else ""] for each in columns]
+        print_table(["column", "kind", "values", "missing"], rows)
+    if data.classes:
+        classes = [[each["name"], *(f"{each[part]:,}" for part in data.parts)] for each in data.classes]
+        print_table(["class", *data.parts], classes)
+    for sentence in (*data.notes, *data.warnings):
+        print(sentence, file=sys.stderr)
+
+
 def print_outcome(run: "Run", *, as_json: bool) -> None:
     from neuropil.runs import overview
 
@@ -66,8 +82,10 @@ def print_outcome(run: "Run", *, as_json: bool) -> None:
         for group in overview.comparable(results) if sys.stdout.isatty() else [results]:
             print_table(["", *overview.metric_names(group)], overview.result_rows(group))
         print(overview.margin(results))
+    said = getattr(getattr(run.options, "training", None), "fitted", "")  # what a time limit chose, before it began
     for note in run.settings["facts"].get("notes", []):
-        print(note, file=sys.stderr)
+        if note != said:
+            print(note, file=sys.stderr)
     print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")
 
 
@@ -85,5 +103,7 @@ def print_search(tuning: "Tuning", *, as_json: bool) -> None:
     print_table(["", *overview.metric_names(results)], overview.result_rows(results))
     print(tuning.settings["outcome"], overview.margin(results), sep="\n")
     print(f"Run: {best.folder}", best.settings["command"], sep="\n")
+    if (seconds := tuning.settings["seconds"]) is not None:
+        print(f"That command trains for a whole run, where each trial had {seconds:.3g} seconds.")
     if tuning.report.exists():
         print(f"Report: {tuning.report}")

@@ -4,13 +4,13 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuropil.cli.arguments import Arguments, parse
-from neuropil.cli.output import print_json, print_outcome, print_search, print_table
+from neuropil.cli.output import print_data, print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
 
 if TYPE_CHECKING:
@@ -40,14 +40,20 @@ def list_systems(arguments: ListArguments) -> None:
 
 
 class ShowArguments(Arguments):
-    name: str = option("", "a system that `neuropil list` shows, or a run folder")
+    name: str = option("", "a system that `neuropil list` shows, or the folder of a run or of a search")
 
 
 def show(arguments: ShowArguments) -> None:
+    from neuropil.runs import search_folder
+
+    folder = Path(arguments.name)
+    if search_folder.is_tuning(folder):
+        _show_search(folder, arguments.json)
+        return
     if (
-        "/" in arguments.name or arguments.name.endswith(".zip") or (Path(arguments.name) / "config.json").exists()
+        "/" in arguments.name or arguments.name.endswith(".zip") or (folder / "config.json").exists()
     ):  # no system's name has a slash
-        _show_run(Path(arguments.name), arguments.json)
+        _show_run(folder, arguments.json)
         return
     from neuropil import recipes
 
@@ -79,10 +85,19 @@ def show(arguments: ShowArguments) -> None:
     ]
     print_table(["option", "type", "default", "meaning"], rows)
     if recipe.tunable:
-        from neuropil.runs.search_space import describe_searched
+        usual = _searched(embedded)
+        print(f"\nneuropil tune {system.name} searches {'; '.join(usual.values())}.")
+        for flag, options in by_flag.items():
+            others = [words for name, words in _searched(options).items() if words != usual.get(name)]
+            if others:
+                print(f"With {flag} it searches {'; '.join(others)} instead.")
 
-        tuned = [f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in embedded if each.tune is not None]
-        print(f"\nneuropil tune {system.name} searches {'; '.join(tuned)}.")
+
+def _searched(options: Sequence[Option]) -> dict[str, str]:
+    """What `neuropil tune` searches of each option that declares it, which follows the default."""
+    from neuropil.runs.search_space import describe_searched
+
+    return {each.name: f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in options if each.tune}
 
 
 def _default(option: Option, others: Mapping[str, Option]) -> str:
@@ -117,6 +132,33 @@ def _show_run(folder: Path, as_json: bool) -> None:
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
 
 
+def _show_search(folder: Path, as_json: bool) -> None:
+    from neuropil.inspection.report.trials import chosen_table, trials_table
+    from neuropil.runs.search_folder import Tuning
+
+    opened = Tuning.load(folder)
+    best = opened.settings["best"] if opened.finished else None
+    if as_json:
+        about = {"search": folder, "system": opened.name, "seed": opened.settings["seed"]}
+        found = {"best": best, "options": opened.chosen if opened.finished else None}
+        rows = [each.to_dict() for each in opened.rows]
+        print_json(
+            {**about, "command": opened.settings["command"], "finished": opened.finished, **found, "trials": rows}
+        )
+        return
+    about = f"{folder}: a search over the options of {opened.name}, seed {opened.settings['seed']}"
+    print(about, opened.settings["command"], "", sep="\n")
+    tables = [trials_table(opened.rows, opened.space, opened.metric, best)]
+    tables += [chosen_table(opened.found)] if opened.finished else []
+    for table in tables:
+        print_table(table.header, [[str(cell) for cell in row] for row in table.rows])
+        print()
+    if opened.finished:
+        print_search(opened, as_json=False)
+    else:
+        print(f"It is not finished: neuropil resume {shlex.quote(str(folder))}")
+
+
 class StartArguments(Arguments):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
@@ -125,6 +167,8 @@ class StartArguments(Arguments):
 
 class TrainArguments(StartArguments):
     explain: bool = option(False, "say how each recurrent cell is executed, and do not train")
+    estimate: bool = option(False, "say how long it will take on this machine, and do not train")
+    check_data: bool = option(False, "say what was understood of the data, and do not train")
     report: bool = option(True, "write the report, which `neuropil report` can do later")
 
 
@@ -166,8 +210,23 @@ def train(words: list[str]) -> None:
     if arguments.explain:
         print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
         return
+    if arguments.estimate or arguments.check_data:
+        _look_ahead(arguments, system.name, chosen)
+        return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
     print_outcome(start.train(system.name, **started, **chosen), as_json=arguments.json)
+
+
+def _look_ahead(arguments: TrainArguments, name: str, chosen: Mapping[str, Any]) -> None:
+    from neuropil.runs.data_preview import preview_data
+    from neuropil.runs.estimate import estimate
+
+    if arguments.check_data:
+        found = preview_data(name, chosen, seed=arguments.seed)
+        print_json(found.to_dict()) if arguments.json else print_data(found)
+    if arguments.estimate:
+        seconds = estimate(name, chosen, seed=arguments.seed)
+        print_json(seconds.to_dict()) if arguments.json else print(seconds.sentence())
 
 
 def simulate(words: list[str]) -> None:

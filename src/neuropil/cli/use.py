@@ -375,9 +375,14 @@ def attack(arguments: AttackArguments) -> None:
 def _attack_inputs(opened: "Run", config: "AttackConfig", arguments: AttackArguments) -> None:
     from neuropil.runs.attack import attack_run
 
+    what = "inputs" if arguments.inputs else "held-out part"
     with Stages("attack") as stages:
-        found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
-    _print_answers("input", found.names, found, arguments.json)
+        found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(what))
+    if arguments.json:
+        _print_answers("input", found.names, found, as_json=True)
+    else:
+        rows = [[name, *cells] for name, cells in zip(found.names, found.lines(), strict=True)]
+        print_table(["input", *found.header], rows)
     if arguments.out is not None:
         print(cast(Any, found).save(arguments.out), file=sys.stderr)  # which `require_output` has made sure of
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
@@ -125,6 +125,12 @@ def ties(values: Mapping[str, Units], properties: Mapping[str, Property], *, mos
             found += [Tie(gate, unit, name, float(r[unit]), float(checked[unit])) for unit in strongest if r[unit] != 0]
     # A tie that turns round is none.
     return sorted(found, key=lambda tie: -tie.held_out * (1 if tie.found > 0 else -1))
+
+
+def ranked_units(values: Units, property: Property | None = None) -> Int64[Tensor, " unit"]:
+    """The units that move most first, or those that go most with a property of the text, or against it."""
+    strength = values.var(0, correction=0) if property is None else correlation(values, property).abs()
+    return strength.argsort(descending=True, stable=True)
 
 
 def correlation(values: Units, property: Property) -> Float[Tensor, " unit"]:

@@ -38,6 +38,18 @@ def masked_heads(model: nn.Module, off: Mapping[str, Iterable[int]]) -> Iterator
             attentions[name].head_mask = mask
 
 
+def without_heads(
+    weights: Mapping[str, Float[Tensor, "..."]], off: Mapping[str, Iterable[int]]
+) -> dict[str, Float[Tensor, "..."]]:
+    """Recorded weights, batch × head × query × key, of the heads that are left; a layer without any is left out, as
+    nothing moves in it."""
+    kept = {
+        name: [head for head in range(each.shape[1]) if head not in set(off.get(name, ()))]
+        for name, each in weights.items()
+    }
+    return {name: weights[name][:, heads] for name, heads in kept.items() if heads}
+
+
 def gradient_importance(model: nn.Module, losses: Iterable[Callable[[], Float[Tensor, ""]]]) -> Heads:
     """The mean over several losses, one for each batch of data, of how strongly each pulls on the heads' factors."""
     attentions = _with_heads(model)

@@ -10,7 +10,7 @@ Times are in ms, counted from the beginning of what was recorded; rates are in H
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
@@ -29,6 +29,9 @@ Neurons: TypeAlias = Int[Tensor, " spike"]
 FANO_WINDOW = 100.0
 SYNCHRONY_BIN = 2.0
 """ms"""
+IRREGULAR, CORRELATED, SYNCHRONOUS = 0.5, 3, 0.3
+"""The CV above which firing is nearer to chance than to a clock; how many times the synchrony of independent neurons
+is more than chance; and the synchrony above which neurons are more than weakly synchronous."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,14 @@ class SpikeTrains:
         """Without the first `start` ms, in which a simulation settles."""
         kept = self.times > start
         return SpikeTrains(self.times[kept] - start, self.neurons[kept], self.num_neurons, self.duration - start)
+
+
+def joined(parts: Sequence[SpikeTrains]) -> SpikeTrains:
+    """Of the same neurons, one part after the other."""
+    begins = accumulate((part.duration for part in parts), initial=0.0)
+    times = torch.cat([part.times + begin for part, begin in zip(parts, begins, strict=False)])
+    neurons, duration = torch.cat([part.neurons for part in parts]), sum(part.duration for part in parts)
+    return SpikeTrains(times, neurons, parts[0].num_neurons, duration)
 
 
 def rates(trains: SpikeTrains) -> Float[Tensor, " neuron"]:
@@ -147,6 +158,23 @@ def firing(trains: SpikeTrains) -> dict[str, float]:
         "synchrony": synchrony(trains, min(SYNCHRONY_BIN, trains.duration / 2)),
     }
     return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def independent_synchrony(num_neurons: int) -> float:
+    """About what `synchrony` is if neurons are independent."""
+    return 1 / math.sqrt(num_neurons)
+
+
+def regime(found: Mapping[str, float], num_neurons: int) -> str | None:
+    """In words, of what `firing` has found; None where too few spikes were recorded to say."""
+    if "cv" not in found or "synchrony" not in found:
+        return None
+    if found["synchrony"] > SYNCHRONOUS:
+        together = "synchronous"
+    else:
+        chance = CORRELATED * independent_synchrony(num_neurons)
+        together = "weakly synchronous" if found["synchrony"] > chance else "asynchronous"
+    return f"{together} and {'irregular' if found['cv'] > IRREGULAR else 'regular'}"
 
 
 def some_neurons(times: Times, neurons: Neurons, size: int, most: int) -> tuple[Float[Tensor, " _"], Int[Tensor, " _"]]:

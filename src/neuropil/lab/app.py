@@ -15,29 +15,37 @@ import neuropil
 from neuropil import recipes
 from neuropil.errors import InputError, NeuropilError
 from neuropil.lab import explain
+from neuropil.lab.job_routes import add_jobs
+from neuropil.lab.jobs import Jobs
 from neuropil.lab.open_runs import OpenRuns
+from neuropil.lab.run_routes import add_runs
 from neuropil.lab.security import REPORT_POLICY, Access, Guard
+from neuropil.lab.uploads import Uploads
 from neuropil.lab.view import VIEWS, ask, find_view, views_of
 
 Json = Mapping[str, Any]
 
 
 def create_app(runs: Path, access: Access, *, warm: Callable[[], None] | None = None) -> FastAPI:
-    """The application for the runs in a folder. `warm` is called in the background when the first page can be
-    served."""
+    """The application for the runs in a folder, whose queue is worked off while it is served. `warm` is called in the
+    background when the first page can be served."""
+
+    jobs, opened = Jobs(runs), OpenRuns(runs)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if warm is not None:
             threading.Thread(target=warm, daemon=True).start()
-        yield
+        with jobs:
+            yield
 
     app = FastAPI(title="neuropil lab", version=neuropil.__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, access=access)
     app.add_exception_handler(NeuropilError, refused)
-    opened = OpenRuns(runs)
     add_pages(app, opened)
     add_views(app, opened)
+    add_runs(app, runs, jobs)
+    add_jobs(app, jobs, Uploads(runs))
     return app
 
 

@@ -15,6 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "neuropil-lab"
+LARGEST_QUESTION = 2**20
+"""Bytes of any request but an upload, which has limits of its own."""
+UPLOADS = "/api/uploads"
 NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
 """Pages on this machine that may frame a view."""
 
@@ -75,7 +78,21 @@ class Guard:
                 headers["cross-origin-resource-policy"] = "same-origin"
             await send(message)
 
-        await self.app(scope, receive, send_guarded)
+        await self.app(scope, self.limited(scope, receive), send_guarded)
+
+    def limited(self, scope: Scope, receive: Receive) -> Receive:
+        """What a client sends beyond the limit is not read: the question ends there, and is none."""
+        if scope["path"].startswith(UPLOADS):
+            return receive
+        taken = 0
+
+        async def receive_limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            return {"type": "http.disconnect"} if taken > LARGEST_QUESTION else message
+
+        return receive_limited
 
     def refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -87,6 +104,9 @@ class Guard:
         unsafe = scope["method"] not in ("GET", "HEAD")
         if foreign or (unsafe and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")):
             return PlainTextResponse("Requests from other sites are refused.", 403)
+        length = headers.get("content-length", "0")
+        if not scope["path"].startswith(UPLOADS) and (not length.isdecimal() or int(length) > LARGEST_QUESTION):
+            return PlainTextResponse(f"A question may have {LARGEST_QUESTION:,} bytes.", 413)
         return self.without_token(scope, headers)
 
     def without_token(self, scope: Scope, headers: Headers) -> Response | None:

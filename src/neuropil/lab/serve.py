@@ -50,6 +50,7 @@ def bind(host: str, port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, candidate))
+            listening.listen(128)  # whoever comes before the server is up waits, and is not refused
         except (OSError, OverflowError) as error:
             listening.close()
             wrong = error

@@ -3,7 +3,10 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from neuropil.runs.run import Run
 
 S = TypeVar("S")
 
@@ -28,3 +31,8 @@ class Sessions(Generic[S]):
             while len(self.kept) > self.limit:
                 self.kept.popitem(last=False)
         return state
+
+
+def key_of(run: "Run") -> str:
+    """A name for what is kept of a run as it is: another one when its weights change."""
+    return f"{run.folder.resolve()} {(run.folder / 'model.safetensors').stat().st_mtime_ns}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Action = Callable[..., Mapping[str, Any]]
 LANGUAGE_MODELS = ("rnn", "lstm", "gru", "mingru")
+PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 LAYERED = (
     "mlp",
     "cnn",
@@ -29,10 +30,6 @@ LAYERED = (
     "tracker",
     "attention",
 )
-LAYERED += ("seq2seq", "transformer", "gpt2", "bert", "bert_classifier", "vit", "clip", "autoencoder", "vae", "gan")
-LAYERED += ("diffusion", "spiking_classifier", "predictive_coding")
-"""Systems that are trained by gradients through layers that are modules."""
-PICTURE_CLASSIFIERS = ("mlp", "cnn", "vit", "attention", "spiking_classifier", "predictive_coding")
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,70 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
+        "hodgkin_huxley",
+        "Hodgkin–Huxley neuron",
+        "voltage, gates and ionic currents of a membrane under pulses that you shape",
+        ("hodgkin_huxley",),
+        (
+            "neuropil.models.hodgkin_huxley.neuron.rates",
+            "neuropil.models.hodgkin_huxley.neuron.conductances",
+            "neuropil.models.hodgkin_huxley.neuron.staggered",
+            "neuropil.models.hodgkin_huxley.neuron.HodgkinHuxley.ionic_currents",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "spiking_network",
+        "Spiking network at work",
+        "excitatory and inhibitory neurons whose connection strengths, delay and drive you move on the way",
+        ("balanced_network", "spiking_network"),
+        (
+            "neuropil.models.balanced_network.balanced_network",
+            "neuropil.models.spiking.network.SpikingSimulator.change",
+            "neuropil.models.spiking.kernel.integrate",
+            "neuropil.models.spiking.delivery.send_same",
+            "neuropil.models.balanced_network.stationary_rate",
+            "neuropil.inspection.spike_statistics.synchrony",
+            "neuropil.inspection.spike_statistics.regime",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "population",
+        "Population code",
+        "tuning curves, and the value and functions of it that are decoded from rates and spikes",
+        ("population",),
+        (
+            "neuropil.models.population.Population.currents",
+            "neuropil.models.population.solve_decoders",
+            "neuropil.models.population.decoding_error",
+            "neuropil.models.dynamics.kernel.decode_spikes",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "dynamics",
+        "Population with feedback",
+        "an integrator and an oscillator of spiking neurons, with input and feedback that you move on the way",
+        ("dynamics",),
+        (
+            "neuropil.models.dynamics.network.PopulationSimulator.advance",
+            "neuropil.models.dynamics.kernel.run",
+            "neuropil.models.dynamics.kernel.encode",
+            "neuropil.models.dynamics.kernel.spike",
+            "neuropil.models.dynamics.description.PopulationConnection.carried",
+        ),
+        needs_run=False,
+    ),
+    LabView(
+        "autodiff",
+        "Expression graph",
+        "the graph of a formula that you type, stepped forward and backward",
+        ("autodiff",),
+        ("neuropil.autodiff.engine.Var._walk", "neuropil.autodiff.engine.Op", "neuropil.autodiff.formula.Formula"),
+        needs_run=False,
+    ),
+    LabView(
         "optimizers",
         "Optimisers racing",
         "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
@@ -72,14 +133,6 @@ VIEWS = (
             "neuropil.training.optimizers._rmsprop",
             "neuropil.training.optimizers._adam",
         ),
-        needs_run=False,
-    ),
-    LabView(
-        "autodiff",
-        "Expression graph",
-        "the graph of a formula that you type, stepped forward and backward",
-        ("autodiff",),
-        ("neuropil.autodiff.engine.Var._walk", "neuropil.autodiff.engine.Op", "neuropil.autodiff.formula.Formula"),
         needs_run=False,
     ),
     LabView(
@@ -96,6 +149,109 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
+        "layers",
+        "Gradients and signal by layer",
+        "how the gradient travels back and the signal forward, layer by layer and step by step",
+        LAYERED,
+        (
+            "neuropil.inspection.gradients.profile_gradients",
+            "neuropil.inspection.signal.profile_signal",
+            "neuropil.inspection.gradients.profile_time",
+            "neuropil.runs.pages.layers.LayerProbe",
+        ),
+    ),
+    LabView(
+        "classification",
+        "Classification",
+        "draw a picture and see the probabilities of the classes move, and the layers behind them",
+        PICTURE_CLASSIFIERS,
+        (
+            "neuropil.data.examples.drawings.InkFrame",
+            "neuropil.tasks.classification.predictor.ExamplePredictor.predict_examples",
+            "neuropil.inspection.activation_maps.activation_maps",
+            "neuropil.inspection.input_products.input_products",
+            "neuropil.models.spiking.classifier.SpikingClassifier.activity",
+        ),
+    ),
+    LabView(
+        "adversarial",
+        "Adversarial examples",
+        "how little a picture must change for another answer, in the direction that an attack finds",
+        ("mlp", "cnn", "vit"),
+        (
+            "neuropil.adversarial.gradient_attack.gradient_attack",
+            "neuropil.adversarial.threat_model.Ball",
+            "neuropil.adversarial.minimal.minimal_attack",
+        ),
+    ),
+    LabView(
+        "embeddings",
+        "Embeddings",
+        "a map of words or tokens with their neighbours, analogies and the odd one out",
+        ("word2vec", "gpt2", "bert", *LANGUAGE_MODELS, "text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.word_vectors.vectors.WordVectors.neighbours",
+            "neuropil.tasks.word_vectors.vectors.WordVectors.centrality",
+            "neuropil.inspection.word_map.word_map",
+        ),
+    ),
+    LabView(
+        "gates",
+        "Recurrent gates",
+        "what each unit of a recurrent cell does while it reads a sentence that you type",
+        (*LANGUAGE_MODELS, "text_classifier", "tagger"),
+        (
+            "neuropil.inspection.gates.gates_of",
+            "neuropil.inspection.gates.ranked_units",
+            "neuropil.inspection.gates.correlation",
+            "neuropil.inspection.gates.ties",
+        ),
+    ),
+    LabView(
+        "generation",
+        "Generation",
+        "a prompt that is continued token by token, and what was likely at each place",
+        ("gpt2", *LANGUAGE_MODELS),
+        (
+            "neuropil.sampling.text.filters.filter_logits",
+            "neuropil.sampling.text.filters.draw",
+            "neuropil.inspection.logit_lens.logit_lens",
+        ),
+    ),
+    LabView(
+        "text_classification",
+        "Text classification",
+        "the classes of a text as you type it, what each word adds to them, and words that change the class",
+        ("text_classifier", "bert_classifier"),
+        (
+            "neuropil.tasks.text_classification.contributions.contributions",
+            "neuropil.adversarial.word_substitution.substitute_words",
+        ),
+    ),
+    LabView(
+        "forecast",
+        "Forecast",
+        "a forecast with its band after a history whose points you drag, beside baselines and the truth",
+        ("forecaster",),
+        (
+            "neuropil.models.forecaster.Forecaster.forward",
+            "neuropil.tasks.forecasting.scores.adaptive_factors",
+            "neuropil.tasks.forecasting.origins.forecast_from",
+            "neuropil.tasks.forecasting.baselines.seasonal_naive",
+        ),
+    ),
+    LabView(
+        "latent",
+        "Latent plane",
+        "codes of pictures as a map, and what is decoded under the pointer and between two of them",
+        ("vae", "autoencoder"),
+        (
+            "neuropil.models.vae.VAE",
+            "neuropil.tasks.reconstruction.predictor.Reconstructor",
+            "neuropil.parts.coders.latents.interpolate",
+        ),
+    ),
+    LabView(
         "gan_game",
         "The adversarial game",
         "a generator and a discriminator learn from each other on a ring of eight Gaussians",
@@ -109,15 +265,53 @@ VIEWS = (
         needs_run=False,
     ),
     LabView(
-        "layers",
-        "Gradients and signal by layer",
-        "how the gradient travels back and the signal forward, layer by layer and step by step",
-        LAYERED,
+        "diffusion",
+        "Diffusion",
+        "sampling as a film, from noise to a picture, with what is predicted of the picture at each step",
+        ("diffusion",),
         (
-            "neuropil.inspection.gradients.profile_gradients",
-            "neuropil.inspection.signal.profile_signal",
-            "neuropil.inspection.gradients.profile_time",
-            "neuropil.runs.pages.layers.LayerProbe",
+            "neuropil.sampling.diffusion.trajectory",
+            "neuropil.sampling.diffusion.dpm_solver_step",
+            "neuropil.sampling.diffusion.ddim_step",
+            "neuropil.sampling.diffusion.ancestral_step",
+            "neuropil.sampling.diffusion.guided",
+        ),
+    ),
+    LabView(
+        "attention",
+        "Attention",
+        "which tokens each head looks at in a text that you type, and what the model says without some of the heads",
+        ("gpt2", "bert", "bert_classifier"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.parts.multi_head.MultiHeadAttention.select",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.attention_spread.entropy",
+            "neuropil.inspection.attention_spread.distance",
+        ),
+    ),
+    LabView(
+        "translation",
+        "Translation",
+        "a translation as you type, which words it looks back at, and what it becomes without some of the heads",
+        ("transformer", "seq2seq"),
+        (
+            "neuropil.tasks.translation.predictor.Translator.align",
+            "neuropil.tasks.translation.predictor.Translator.alternatives",
+            "neuropil.sampling.text.beam_search.beam_search",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
+    LabView(
+        "fill",
+        "Masked words",
+        "words for the places that a text leaves open, and what BERT expected in the place of each other word",
+        ("bert",),
+        (
+            "neuropil.tasks.masked_language_modelling.predictor.TextFiller.fill",
+            "neuropil.tasks.masked_language_modelling.expectations.expectations",
         ),
     ),
 )

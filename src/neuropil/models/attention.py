@@ -51,8 +51,10 @@ class PatchAttentionConfig(Config):
     def validate(self) -> None:
         if len(self.shape) != 3:
             raise InputError("patches need pictures of channels, height and width", got=f"inputs of shape {self.shape}")
-        if self.embedding == "none" and self.value_width is not None and self.width != type(self).width:
-            raise InputError("--width has no effect on raw patches whose values have a width", fix="leave it out")
+
+    def without_effect(self) -> dict[str, str]:
+        raw = self.embedding == "none" and self.value_width is not None
+        return {"width": "raw patches whose values have a width"} if raw else {}
 
     @property
     def patch_side(self) -> int:

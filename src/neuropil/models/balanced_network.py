@@ -31,8 +31,6 @@ from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.network import NeuronGroup, PoissonInput, Projection, SpikingNetwork
 
 NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
-STRENGTH = 100.0
-"""C_E J in mV."""
 NODES, HALVINGS = 200, 60
 
 
@@ -40,6 +38,7 @@ class BalancedNetworkConfig(Config):
     g: float = option(5.0, "relative strength of inhibitory synapses", low=0)
     external: float = option(2.0, "external rate ν_ext in units of the threshold rate ν_thr", low=0)
     neurons: int = option(12_500, "neurons, 80 % excitatory", low=50)
+    strength: float = option(100.0, "strength C_E J of all excitatory synapses of a neuron together (mV)", above=0)
     connectivity: float = option(0.1, "connection probability ε", low=0, high=1)
     delay: float = option(1.5, "synaptic delay D (ms)", low=0)
 
@@ -61,7 +60,7 @@ class BalancedNetworkConfig(Config):
     @property
     def jump(self) -> float:
         """J in mV."""
-        return STRENGTH / self.fan_in[0]
+        return self.strength / self.fan_in[0]
 
     @property
     def external_rate(self) -> float:
@@ -96,8 +95,8 @@ def stationary_rate(config: BalancedNetworkConfig) -> float:
 def input_moments(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
     """μ and σ in mV, for a rate per ms."""
     gamma, outside = config.fan_in[1] / config.fan_in[0], config.external_rate / config.fan_in[0] / 1000
-    mean = STRENGTH * NEURON.tau_m * (outside + rate * (1 - config.g * gamma))
-    variance = STRENGTH * config.jump * NEURON.tau_m * (outside + rate * (1 + config.g**2 * gamma))
+    mean = config.strength * NEURON.tau_m * (outside + rate * (1 - config.g * gamma))
+    variance = config.strength * config.jump * NEURON.tau_m * (outside + rate * (1 + config.g**2 * gamma))
     return mean, math.sqrt(variance)
 
 

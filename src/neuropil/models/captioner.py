@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.attention import Additive, AttentionMemory, SoftSelect
+from neuropil.parts.attention import Additive
+from neuropil.parts.attention_memory import AttentionMemory, SoftSelect
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
 from neuropil.parts.parameters import Model
 from neuropil.parts.positions import Positions

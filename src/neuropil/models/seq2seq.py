@@ -39,7 +39,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.attention import Additive, AttentionMemory, Concat, Dot, General, Score, SoftSelect
+from neuropil.parts.attention import Additive, Concat, Dot, General, Score
+from neuropil.parts.attention_memory import AttentionMemory, SoftSelect
 from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Recurrence, State, over_time, reorder
 from neuropil.parts.scheduled_sampling import scheduled_sampling

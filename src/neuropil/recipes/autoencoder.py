@@ -13,7 +13,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.reconstruction.experiment import ReconstructionExperiment
 from neuropil.tasks.reconstruction.predictor import Reconstructor
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class AutoencoderOptions(Config):

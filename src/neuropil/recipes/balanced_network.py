@@ -40,9 +40,6 @@ WORDS = {
     "SI, slow": "synchronous, irregular, slow: rare bursts, in which each time other neurons take part",
 }
 DRAWN, DRAWN_TIME, BIN = 40, 200.0, 1.0
-IRREGULAR, SYNCHRONOUS = 0.5, 3
-"""The CV above which firing is nearer to chance than to a clock, and how many times the synchrony of independent
-neurons is called synchronous."""
 
 
 class BalancedNetworkOptions(Config):
@@ -121,13 +118,13 @@ def _regimes_section(observed: Mapping[str, ObservedRegime]) -> Section:
 
 def _regime_words(name: str, observed: ObservedRegime) -> str:
     """What the paper calls the regime, and what was measured."""
-    cv, synchrony = (observed.metrics.get(each) for each in ("cv", "synchrony"))
-    if cv is None or synchrony is None:
+    metrics, neurons = observed.metrics, observed.config.neurons
+    words = statistics.regime(metrics, neurons)
+    if words is None:
         return f"is, in the paper, {WORDS[name]}. Here too few spikes were recorded to say."
-    irregular = "irregular" if cv > IRREGULAR else "regular"
-    alone = 1 / math.sqrt(observed.config.neurons)
-    together = "synchronous" if synchrony > SYNCHRONOUS * alone else "asynchronous"
-    measured = f"{together} and {irregular} firing (CV {cv:.2g}, synchrony {synchrony:.2g}, {alone:.2g} if independent)"
+    alone = statistics.independent_synchrony(neurons)
+    numbers = f"CV {metrics['cv']:.2g}, synchrony {metrics['synchrony']:.2g}, {alone:.2g} if independent"
+    measured = f"{words} firing ({numbers})"
     return f"is, in the paper, {WORDS[name]}. Here: {measured}."
 
 

@@ -12,7 +12,7 @@ from neuropil.tasks.masked_language_modelling.experiment import MaskedLanguageMo
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class BERTOptions(Config):

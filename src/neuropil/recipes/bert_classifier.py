@@ -16,7 +16,7 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 ADJUSTABLE = ("dropout", "attention_dropout")
 """What a model to start from may have differently."""

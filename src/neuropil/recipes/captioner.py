@@ -15,7 +15,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.captioning.experiment import CaptioningExperiment, CaptionTokensConfig
 from neuropil.tasks.captioning.predictor import CaptionColumns, CaptionWriter
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class CaptionObjective(Config):

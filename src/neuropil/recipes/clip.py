@@ -18,7 +18,7 @@ from neuropil.tasks.captioning.predictor import CaptionColumns
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.retrieval.experiment import CaptionBatchesConfig, RetrievalExperiment
 from neuropil.tasks.retrieval.predictor import Retriever
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class CLIPOptions(Config):

@@ -17,7 +17,7 @@ from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.generation.scores import spread_labels
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 FOLLOWED = 4
 """Samples that are shown on their way from noise."""

@@ -11,7 +11,7 @@ from neuropil.tasks.forecasting.experiment import ForecastingExperiment
 from neuropil.tasks.forecasting.linear import LinearStart
 from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 MOST_WINDOWS = 5_000
 """Evenly spaced, from which what is known in advance is scaled."""

@@ -12,7 +12,7 @@ from neuropil.tasks.generation.experiment import GenerationExperiment
 from neuropil.tasks.generation.predictor import LatentSampler
 from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class GANOptions(Config):

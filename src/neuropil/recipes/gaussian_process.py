@@ -48,7 +48,7 @@ from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 MOST_POINTS = 1000
 """A process of n points costs n³."""

@@ -19,7 +19,7 @@ from neuropil.tasks.language_modelling.experiment import LanguageModellingExperi
 from neuropil.tasks.language_modelling.gpt2 import EVALUATION_WINDOWS, GPT2LanguageModel
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 SHOWN_CHARACTERS = 400
 

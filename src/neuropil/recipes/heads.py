@@ -65,8 +65,8 @@ from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 
 BATCH, EVALUATED = 128, 20
 """Queries in a batch, and batches of them that a network is scored on."""

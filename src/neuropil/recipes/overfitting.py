@@ -41,8 +41,8 @@ from neuropil.tasks.classification.scores import baselines, scorer_for
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 
 WRONG_DIGITS = 0.1
 COMBINED = 1 / 3

@@ -39,8 +39,8 @@ from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 
 LEARNED, NONE = "learned positions", "no positions"
 NAMES: dict[str, PositionName] = {LEARNED: "learned", NONE: "none", "sinusoidal positions": "sinusoidal"}

@@ -31,7 +31,7 @@ from neuropil.tasks.generation.predictive_coding import (
 from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class LearningConfig(Config):

@@ -17,7 +17,7 @@ from neuropil.tasks.generation.experiment import GenerationExperiment
 from neuropil.tasks.generation.gibbs import ANNEALED, GibbsSampler, energies_of_updates, log_likelihood
 from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 LARGEST_ERROR = 0.3
 """Standard error of ln Z, in nats, from which on a few of the walks carry the estimate."""

@@ -43,8 +43,8 @@ from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
 
 SYMBOLS, COPIED = 8, 4
 STORE, ASK = SYMBOLS, SYMBOLS + 1

@@ -18,7 +18,7 @@ from neuropil.tasks.language_modelling.recurrent import TOKENIZER_FILE, Recurren
 from neuropil.tasks.language_modelling.report import gates_section
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 EVALUATION_STREAMS = 8
 

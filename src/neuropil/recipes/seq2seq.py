@@ -16,7 +16,7 @@ from neuropil.tasks.translation.experiment import (
     columns_of,
 )
 from neuropil.tasks.translation.predictor import Translator
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class Seq2SeqOptions(Config):

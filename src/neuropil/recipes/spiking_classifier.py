@@ -17,7 +17,7 @@ from neuropil.tasks.classification.experiment import ClassificationExperiment, O
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.classification.report import inside_section
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class SpikingClassifierOptions(Config):

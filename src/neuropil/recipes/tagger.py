@@ -11,7 +11,7 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.tagging.experiment import TaggingExperiment, TaggingObjective, TagTokensConfig
 from neuropil.tasks.tagging.predictor import Tagger
 from neuropil.tasks.texts import shrink_embeddings
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class TaggerOptions(Config):

@@ -12,7 +12,7 @@ from neuropil.tasks.text_classification.experiment import TextClassificationExpe
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.texts import shrink_embeddings
 from neuropil.tasks.time_limit import Ladder, Size
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class TextClassifierOptions(Config):

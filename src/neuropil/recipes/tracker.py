@@ -13,7 +13,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.tracking.experiment import TrackingExperiment
 from neuropil.tasks.tracking.predictor import FilmTracker
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class TrackingConfig(Config):

@@ -43,7 +43,7 @@ from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 Errors: TypeAlias = Mapping[int, tuple[float, float]]
 """By the number of units."""

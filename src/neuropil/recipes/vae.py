@@ -17,7 +17,7 @@ from neuropil.tasks.generation.predictor import CodeSampler
 from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 MOST_MEASURED = 1_000
 """Test examples whose likelihood is estimated."""

@@ -19,7 +19,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment, ObjectiveConfig, require_pictures
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.recipe import Recipe
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
 
 
 class ViTOptions(Config):

@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -99,14 +99,23 @@ def unpacked(path: Path) -> Path:
 
 
 def _wrong(files: list[zipfile.ZipInfo]) -> str:
-    paths = [PurePosixPath(each.filename) for each in files]
+    if reason := unsafe(files, LARGEST, MOST_FILES):
+        return reason
+    return "" if len({PurePosixPath(each.filename).parts[0] for each in files}) == 1 else "several folders"
+
+
+def unsafe(files: Sequence[zipfile.ZipInfo], largest: int, most: int) -> str:
+    """Why an archive is not unpacked, if it is not: of a file no more is ever written than it says that it holds."""
     size = sum(each.file_size for each in files)
     if not files:
         return "an empty one"
-    if size > LARGEST or len(files) > MOST_FILES:
+    if size > largest or len(files) > most:
         return f"{len(files):,} files of {size:,} bytes"
-    for path, each in zip(paths, files, strict=True):
-        leaves = path.is_absolute() or ".." in path.parts or "\\" in each.filename or ":" in each.filename
+    for each in files:
+        path = PurePosixPath(each.filename)
+        leaves = (
+            path.is_absolute() or not path.parts or ".." in path.parts or "\\" in each.filename or ":" in each.filename
+        )
         if leaves or stat.S_ISLNK(each.external_attr >> 16):
             return f"a file that would leave the folder: {each.filename!r}"
-    return "" if {path.parts[0] for path in paths} == {paths[0].parts[0]} else "several folders"
+    return ""

@@ -13,7 +13,7 @@ from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2
 from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
-from neuropil.pretrained.word_vectors import holds_vectors, read_vectors
+from neuropil.pretrained.word_vectors import SUFFIXES, holds_vectors, read_vectors
 from neuropil.runs import run
 from neuropil.runs.archive import unpacked
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
@@ -84,8 +84,12 @@ def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
     """The folder, and what its `config.json` says."""
     path = unpacked(Path(source))
+    rule = "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors"
+    if path.is_file():
+        whole = (path.parent / SETTINGS).exists()  # a file of a model is not the whole of it
+        fix = f"give {str(path.parent)!r}" if whole else f"word vectors end in {', '.join(SUFFIXES)}"
+        raise InputError(rule, got=f"the file {str(path)!r}", fix=fix)
     if not path.exists() and not is_hub_name(str(source)):
-        rule = "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors"
         raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
     folder = located(path if path.exists() else source, "a model")
     if not (folder / SETTINGS).exists():

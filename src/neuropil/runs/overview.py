@@ -8,7 +8,7 @@ from typing import Any
 from neuropil import recipes
 from neuropil.inspection.report.page import Code, Number, Numbers, Report, Section, Table, Text
 from neuropil.metrics import Metric, find_metric
-from neuropil.tasks.experiment import Result, headline
+from neuropil.tasks.results import Result, headline, strongest_baseline
 
 
 def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], sections: Sequence[Section]) -> Report:
@@ -54,7 +54,7 @@ def margin(results: Sequence[Result]) -> str:
     if metric is None:
         found = (f"{find_metric(name).title} {find_metric(name).text(value)}" for name, value in own.metrics.items())
         return f"{own.name}: {', '.join(found)}."
-    baseline = next(result for result in results[1:] if metric.name in result.metrics and not result.limit)
+    baseline = strongest_baseline(results, metric)
     mine, other = own.metrics[metric.name], baseline.metrics[metric.name]
     away = mine / other - 1 if other else math.inf
     if _tied(metric, mine, other):

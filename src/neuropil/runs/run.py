@@ -6,7 +6,6 @@ run.predict(images), run.model        what it learned
 """
 
 import itertools
-import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,8 @@ from neuropil.errors import InputError, NeuropilError, RunError
 from neuropil.memory import BYTES_TO_USE, BoundedModel
 from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.archive import pack, unpacked
-from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
+from neuropil.runs.settings import read_settings
+from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.generated_examples import GeneratedExamples
 from neuropil.tasks.predictor import (
     CAPABILITIES,
@@ -46,6 +46,7 @@ from neuropil.tasks.predictor import (
     Translates,
 )
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.results import Result, results_of
 from neuropil.training.history import Row, read_history
 from neuropil.training.weights import load_model, load_state, unique_state
 
@@ -54,10 +55,8 @@ if TYPE_CHECKING:
     from neuropil.inspection.gradients import GradientProfile
     from neuropil.inspection.signal import SignalProfile
     from neuropil.runs.export import Export
+    from neuropil.runs.notebook import LabFrame
 
-FORMAT = 2
-SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
-"""What every `config.json` holds of ours, and of which type."""
 C = TypeVar("C")
 
 
@@ -104,12 +103,7 @@ class Run:
     @property
     def results(self) -> list[Result]:
         """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
-        facts = ("kind", "name", "step", "limit")
-        return [
-            Result(row["name"], {key: value for key, value in row.items() if key not in facts}, row.get("limit", False))
-            for row in self.rows
-            if row["kind"] == "result"
-        ]
+        return results_of(self.rows)
 
     @property
     def finished(self) -> bool:
@@ -291,6 +285,12 @@ class Run:
 
         return activations_of(self, pictures)
 
+    def lab(self, view: str, *, height: int = 720) -> "LabFrame":
+        """A view of the lab on this run, in a notebook: `run.lab("attention")`."""
+        from neuropil.runs.notebook import frame
+
+        return frame(self.folder, view, height=height)
+
     def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own
         data; `notify` gets what the reader should know beside them, such as how many of the examples were trained
@@ -395,27 +395,7 @@ def load(folder: str | Path) -> Run:
             got=f"{str(folder)!r}",
             fix=newest_run(folder) or "make one with neuropil train NAME",
         )
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))["neuropil"]
-        written = int(settings["format"])
-        missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
-        command = settings.get("command", "neuropil train")
-        words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python has none
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RunError(
-            f"{path} must be the JSON that neuropil wrote",
-            got=f"a damaged file ({error})",
-            fix="train again or restore it",
-        ) from error
-    if missing and written == FORMAT:
-        got = f"one without a valid {', '.join(missing)}"
-        raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="train again or restore it")
-    if words[-2:-1] == ["--out"]:  # which was kept once, and would name the folder that is there
-        command = shlex.join(words[:-2])
-    if written != FORMAT:
-        fix = "upgrade neuropil" if written > FORMAT else f"train again with `{command}`"
-        raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
-    run = Run(folder, settings | {"command": command})
+    run = Run(folder, read_settings(folder))
     try:
         _ = run.options
     except (InputError, TypeError, AttributeError) as error:

@@ -14,17 +14,17 @@ from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
 from neuropil.inspection.report.trials import SearchResult, counted_states, trial_sections
-from neuropil.metrics import find_metric
+from neuropil.metrics import Metric, find_metric
 from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
 from neuropil.runs.search_space import words_of
+from neuropil.runs.settings import STUDY, read_study
 from neuropil.runs.start import PlannedRun, whole_paths
 from neuropil.tasks.experiment import Experiment, Result
 from neuropil.training.search import Trial
 
-FORMAT = 1
-STUDY, TRIALS, BEST = "study.json", "trials.jsonl", "best"
+TRIALS, BEST = "trials.jsonl", "best"
 
 
 class Tuning:
@@ -35,18 +35,7 @@ class Tuning:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Tuning":
-        path = Path(folder) / STUDY
-        try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-            written = int(settings["format"])
-            for name in ("recipe", "options", "space", "given", "seed", "command"):
-                _ = settings[name]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            got = f"a damaged file ({error})"
-            raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
-        if written != FORMAT:
-            raise RunError(f"{folder} must be a search of format {FORMAT}", got=f"format {written}", fix="tune anew")
-        return cls(Path(folder), settings)
+        return cls(Path(folder), read_study(Path(folder)))
 
     def __repr__(self) -> str:
         return f"<Tuning of {self.name} in {self.folder}>"
@@ -67,6 +56,11 @@ class Tuning:
     @property
     def report(self) -> Path:
         return self.folder / "report.html"
+
+    @property
+    def metric(self) -> Metric:
+        """Of the validation part, by which trials are compared."""
+        return find_metric(self.settings["metric"])
 
     @property
     def finished(self) -> bool:
@@ -150,9 +144,9 @@ class Tuning:
 
     @property
     def found(self) -> SearchResult:
-        trials, metric = self.rows, find_metric(self.settings["metric"])
+        trials = self.rows
         best = next(trial for trial in trials if trial.number == self.settings["best"])
-        return SearchResult(trials, best, self.space, metric, self.importance)
+        return SearchResult(trials, best, self.space, self.metric, self.importance)
 
     def plan(self, data: Any = None) -> PlannedRun:
         """What was started; `data` is given again where it was in memory."""

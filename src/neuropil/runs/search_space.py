@@ -32,7 +32,7 @@ def search_space(
     typed: Config, given: Mapping[str, Any], over: Mapping[str, Any], *, idle: Collection[str] = ()
 ) -> dict[str, Searched]:
     """By the names of options. `typed` options are the defaults with what was `given`, which stays as it is, as do
-    `idle` ones, which have no effect on the data."""
+    those that have no effect beside it, and `idle` ones, which have none on the data."""
     known = {each.name: each for each in typed.options()}
     for name in over:
         if name not in known:
@@ -42,7 +42,7 @@ def search_space(
             raise InputError(f"{flag_of(name)} is given or searched", got="both", fix="leave one out")
     data = getattr(typed, "data", None)
     parts = {each.name for each in data.options()} if isinstance(data, SplitConfig) else set[str]()
-    fixed = {*given, *idle}
+    fixed = {*given, *idle, *typed.idle_options()}
     declared = {name: each.tune for name, each in known.items() if each.tune is not None and name not in fixed}
     if given.get("start"):  # a model to start from has sizes of its own
         sizes = {each.name for each in getattr(typed, "model", typed).options()}

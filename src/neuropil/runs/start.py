@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import neuropil
 from neuropil import recipes
-from neuropil.config import Config, Option, flag_of
+from neuropil.config import Config, Option, flag_of, words_for
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.data.splits import SplitConfig
 from neuropil.errors import InputError, RunError, listed
@@ -30,12 +30,13 @@ from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
-from neuropil.runs.run import FORMAT, Run, load
+from neuropil.runs.run import Run, load
+from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, prepare_precision
 
 
 def train(
@@ -122,7 +123,8 @@ class PlannedRun:
         typed = defaults.override(**options)
         data = getattr(typed, "data", None)
         if isinstance(data, SplitConfig) and data.data:
-            _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+            require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
+        require_effect(options, typed.idle_options())
         _prepare(typed)
         return cls(verb, name, seed, recipe, options, defaults, typed)
 
@@ -153,14 +155,14 @@ def now() -> str:
 def require_startable(experiment: Experiment, options: Mapping[str, Any]) -> None:
     """Before a folder is made: whether the given options have an effect, and what is trained can be scored."""
     if isinstance(experiment, TrainableExperiment):
-        _require_effect(options, experiment.idle_options())
+        require_effect(options, experiment.idle_options())
         experiment.require_scorable()
 
 
-def _require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
-    for name, data in idle.items():
+def require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
+    for name, what in idle.items():
         if options.get(name):
-            raise InputError(f"{flag_of(name)} has no effect on {data}", fix="leave it out")
+            raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
@@ -308,11 +310,5 @@ def command(
         return f"neuropil.{verb}({', '.join([repr(name), *values])})  # data: {memory}"
     words = ["neuropil", verb, name]
     for key, value in changed.items():
-        words += _words(key, value)
+        words += words_for(key, value)
     return shlex.join(words)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [flag_of(name if value else f"no_{name}")]
-    return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]

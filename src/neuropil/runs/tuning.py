@@ -34,23 +34,25 @@ from neuropil.progress import Display, duration, stage
 from neuropil.ranges import Searched
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run, load
-from neuropil.runs.search_folder import BEST, FORMAT, TRIALS, Tuning, is_tuning, memory_of, tunable_plan
+from neuropil.runs.search_folder import BEST, TRIALS, Tuning, is_tuning, memory_of, tunable_plan
 from neuropil.runs.search_space import search_space, whole_numbers, words_of
+from neuropil.runs.settings import STUDY_FORMAT
 from neuropil.runs.start import (
     PlannedRun,
     command,
     complete,
     new_folder,
     now,
+    require_effect,
     require_new,
     require_startable,
     whole_paths,
 )
 from neuropil.tasks.experiment import Experiment, Result, Selection, TrainableExperiment, Tunable
 from neuropil.tasks.time_limit import EVALUATION_SHARE, MEASURING_SHARE, Candidate, measure, training_of
+from neuropil.training.config import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.search import FIRST_RUNG, WHOLE, OngoingTrial, Point, Search, Trial, combinations, whole_runs
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -82,6 +84,7 @@ def tune(
     over = over or {}
     plan = tunable_plan(name, seed, options)
     space = search_space(plan.typed, plan.given, over)
+    require_effect(over, plan.typed.idle_options())
     found = Tuning.load(out) if out is not None and is_tuning(Path(out)) else None
     if found is not None:
         found.require_same(plan, over)
@@ -100,7 +103,7 @@ def tune(
         found = Tuning(folder, _settings(plan, space, over, experiment, limit))
     else:
         found.require_data(experiment)
-    found.write(trials=trials, minutes=minutes)
+    found.write(trials=trials, minutes=minutes, metric=selection.metric.name)
     return _Session(found, plan, selection, show_progress, began).run(report=report)
 
 
@@ -136,7 +139,7 @@ def _settings(
         more["over"] = over if memory_of(plan.typed) is not None else words_of(over)
     facts = experiment.facts()
     return {
-        "format": FORMAT,
+        "format": STUDY_FORMAT,
         "version": neuropil.__version__,
         "recipe": plan.name,
         "seed": plan.seed,
@@ -324,7 +327,6 @@ class _Session:
                 results.append(Result(DEFAULT, default.own_result().metrics))
         tuning.settings |= {
             "best": best.number,
-            "metric": self.selection.metric.name,
             "importance": self.search.importance([trial for trial in trials if self._inside(trial.options)]),
             "results": [{"name": each.name, "metrics": dict(each.metrics)} for each in results],
         }

@@ -55,7 +55,9 @@ class AttackConfig(Config):
         usual = {each.name: each.default for each in AttackConfig().options()}
         for each in self.options():
             if each.name in idle and each.default != usual[each.name]:
-                refuse_option(each.name, what)
+                by_flag = each.name == "method" and each.default in ("minimal", "strongest")  # or by its own name
+                flag = f"--{each.default} (--method {each.default})" if by_flag else flag_of(each.name)
+                refuse_flag(flag, what)
 
     def target_number(self, classes: Sequence[str]) -> int | None:
         return None if self.target is None else class_number(self.target, classes)
@@ -68,6 +70,11 @@ class AttackedInputs(Answers, Protocol):
 
     @property
     def names(self) -> Sequence[str]: ...
+
+    @property
+    def header(self) -> Sequence[str]:
+        """Of the cells of `lines`."""
+        ...
 
     @property
     def natural_risk(self) -> float: ...
@@ -131,7 +138,11 @@ class Attackable(Protocol):
 
 
 def refuse_option(name: str, what: str) -> NoReturn:
-    raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
+    refuse_flag(flag_of(name), what)
+
+
+def refuse_flag(flag: str, what: str) -> NoReturn:
+    raise InputError(f"{flag} has no effect on {what}", fix="leave it out")
 
 
 def class_number(name: str, classes: Sequence[str]) -> int:
@@ -141,10 +152,18 @@ def class_number(name: str, classes: Sequence[str]) -> int:
 
 
 def class_numbers(labels: Any, classes: Sequence[str], count: int) -> list[int]:
-    """Of names of classes, or of what is written as they are, for each of `count` inputs."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    """Of names of classes, or of what is written as they are, in a list, a tensor or an array, for each of `count`
+    inputs. Whole numbers may be floats."""
+    values = labels.tolist() if hasattr(labels, "tolist") else labels
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError("labels must be a list of classes", got=f"{labels!r}", fix="give one for each input")
-    names = [str(label) for label in labels]
+    names = [_class_name(value, classes) for value in values]
     if len(names) != count:
         raise InputError("there must be a label for each input", got=f"{len(names)} for {count} inputs")
     return [class_number(name, classes) for name in names]
+
+
+def _class_name(label: Any, classes: Sequence[str]) -> str:
+    value = label.item() if hasattr(label, "item") else label
+    whole = isinstance(value, float) and value.is_integer() and str(value) not in classes
+    return str(int(value) if whole else value)

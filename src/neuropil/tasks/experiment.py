@@ -20,42 +20,24 @@ from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
-from neuropil.metrics import HEADLINES, Metric, find_metric
+from neuropil.metrics import Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
-from neuropil.training.evaluation import FirstBatch, evaluate
-from neuropil.training.history import Row, Watch
-from neuropil.training.loop import (
+from neuropil.tasks.results import Result, headline
+from neuropil.training.config import (
     TrainingConfig,
-    fit,
     pick_device,
     require_compilable,
     require_monitor,
     require_validation,
 )
+from neuropil.training.evaluation import FirstBatch, evaluate
+from neuropil.training.history import Row, Watch
+from neuropil.training.loop import fit
+from neuropil.training.previews import Preview
 
 P = TypeVar("P")
-
-
-@dataclass(frozen=True)
-class Result:
-    """One line of the table that a run ends with: the trained model first, then what it is compared with. A `limit` is
-    what no model is expected to reach, such as the score of real pictures: it is shown, and not competed with."""
-
-    name: str
-    metrics: Mapping[str, float]
-    limit: bool = False
-
-
-def headline(results: Sequence[Result]) -> Metric | None:
-    """By what a run is compared: the metric that its field uses or, where it has none, the one that most of the other
-    results have too."""
-    own, *others = [result for result in results if not result.limit]
-    shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
-    usual = next((name for name in HEADLINES if shared.get(name)), None)
-    name = usual or max(shared, key=lambda name: shared[name], default="")
-    return find_metric(name) if shared.get(name) else None
 
 
 @runtime_checkable
@@ -193,6 +175,10 @@ class TrainableExperiment(ABC, Generic[P]):
     @abstractmethod
     def data_section(self) -> Section: ...
 
+    def preview(self) -> Preview | None:
+        """What the model, as it is now, makes of a few examples that it does not learn from: always the same ones."""
+        return None
+
     @abstractmethod
     def fingerprinted(self) -> Iterable[Tensor]:
         """The numbers by which the data is known again."""
@@ -235,9 +221,14 @@ class TrainableExperiment(ABC, Generic[P]):
         return self.batches("train")
 
     @property
+    def watched_part(self) -> PartName:
+        """What the model is looked at on while it learns."""
+        return "validation" if len(self.parts["validation"]) else "test"
+
+    @property
     def validation_batches(self) -> Batches:
         """Of the validation part, or of the test part where there is none."""
-        return self.batches("validation" if len(self.parts["validation"]) else "test")
+        return self.batches(self.watched_part)
 
     @property
     def selection(self) -> Selection | None:
@@ -311,7 +302,8 @@ class TrainableExperiment(ABC, Generic[P]):
     ) -> list[Row]:
         validation = self.batches("validation") if len(self.parts["validation"]) else None
         options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
-        return fit(learner, batches, validation, training, **options, watch=watch)
+        preview = self.preview if learner is self.learner else None
+        return fit(learner, batches, validation, training, **options, watch=watch, preview=preview)
 
 
 def require_parts(parts: Mapping[str, Sized]) -> None:

@@ -14,8 +14,8 @@ from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.summary import parameter_table
 from neuropil.metrics import Metric, find_metric
 from neuropil.parts.parameters import ParameterRow, count_parameters
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 
 MOST_IN_MATRIX = 40
 """With more classes the cells of a confusion matrix become too small for numbers, and the commonest confusions are

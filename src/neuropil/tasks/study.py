@@ -20,16 +20,17 @@ from neuropil.errors import DivergedError, InputError
 from neuropil.files import replacing
 from neuropil.inspection.report.page import Section
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.parts.threads import one_thread
+from neuropil.parts.threads.team import one_thread
 from neuropil.progress import Display
 from neuropil.protocols import Batches, Learner
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.predictor import EVALUATION_BATCH
 from neuropil.tasks.experiment import Result
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.loop import fit
 from neuropil.training.optimizers import OptimizerName
 
 Variant = TypeVar("Variant")

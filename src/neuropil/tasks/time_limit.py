@@ -21,8 +21,9 @@ from neuropil.metrics import number_text
 from neuropil.protocols import ChunkLearner
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.training.chunk_loop import ChunkTrainingConfig, measure_chunks
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluation_seconds
-from neuropil.training.loop import TrainingConfig, seconds_per_update
+from neuropil.training.loop import seconds_per_update
 
 C = TypeVar("C", bound=Config)
 

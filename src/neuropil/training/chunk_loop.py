@@ -117,7 +117,7 @@ class _ChunkLoop:
         while self.state.step < self.chunks:
             self._call()
             if display.due():
-                display.update(self.state.step / self.chunks, *self._figures())
+                display.update(self.state.step / self.chunks, *self._figures(), **self._numbers())
             if self.state.step % len(self.learner) == 0 or self.state.step == self.chunks:
                 self._end_epoch()
             if stop.requested:
@@ -176,17 +176,24 @@ class _ChunkLoop:
 
     def _figures(self) -> list[str]:
         """The most important first."""
-        speed = self.read / max(1e-9, time.monotonic() - self.opened)
         epoch = self.state.step // len(self.learner) + 1
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
         held_out = [f"val loss {latest['loss']:.4f}"] if "loss" in latest else []
         loss = [f"loss {self._mean_loss():.4f}"] if self.state.examples else []
         return [
             *loss,
-            f"{speed:,.0f} words/s",
+            f"{self._speed():,.0f} words/s",
             *held_out,
             f"epoch {min(epoch, self.config.epochs)}/{self.config.epochs}",
         ]
+
+    def _numbers(self) -> dict[str, float]:
+        loss = {"loss": self._mean_loss()} if self.state.examples else {}
+        epoch = self.state.step / len(self.learner)
+        return {"step": self.state.step, "epoch": epoch, "words_per_second": self._speed(), **loss}
+
+    def _speed(self) -> float:
+        return self.read / max(1e-9, time.monotonic() - self.opened)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

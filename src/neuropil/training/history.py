@@ -18,7 +18,8 @@ Watch: TypeAlias = Callable[[Sequence[Row], float], None]
 
 
 def read_history(path: Path) -> list[Row]:
-    """The rows of a `metrics.jsonl`. That of a live or killed run may end in half a line, which is no row yet."""
+    """The rows of a `metrics.jsonl`, or of another file that training adds to. That of a live or killed run may end in
+    half a line, which is no row yet."""
     if not path.exists():
         return []
     lines = path.read_bytes().splitlines(keepends=True)

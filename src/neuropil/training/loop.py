@@ -7,26 +7,21 @@ run that was killed goes on from its last checkpoint to the very weights that it
 """
 
 import math
-import os
-import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import nn
-from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
 
-from neuropil.config import Config, from_data, option
-from neuropil.errors import DivergedError, InputError, nearest
+from neuropil.errors import DivergedError
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.progress import Display
 from neuropil.protocols import (
@@ -35,78 +30,36 @@ from neuropil.protocols import (
     Batches,
     FittedLearner,
     Learner,
-    OptimizerName,
     Phase,
     ScheduledLearner,
     StatefulLearner,
-    Uncompilable,
     WatchfulLearner,
 )
 from neuropil.randomness import mix
-from neuropil.ranges import around, times
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
+from neuropil.training.config import (
+    TrainingConfig,
+    planned_length,
+    prepare_precision,
+    require_compilable,
+    require_monitor,
+)
 from neuropil.training.divergence import diverged, finite
 from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
-from neuropil.training.precision import prepare_bfloat16
-from neuropil.training.schedules import ScheduleName, rate_share
+from neuropil.training.previews import Preview, Previews
+from neuropil.training.schedules import rate_share
 from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
 WATCHED_FROM = 0.25
 """Share of the run."""
-LEAST_EPOCHS = 10
 MOST_VALIDATIONS = 20
 """Of a run with a time limit: at most so many, and as take a twentieth of it."""
 MEASURED_UPDATES = 10
-
-
-class TrainingConfig(Config):
-    epochs: int | None = option(
-        None, "passes over the training data; by default enough for `updates`, at least ten", low=1
-    )
-    updates: int = option(1000, "number of updates, where epochs are not given", low=1)
-    minutes: float | None = option(
-        None, "time limit in minutes, in place of epochs; with --data, sizes that were not given follow it", low=0.001
-    )
-    seconds: float | None = from_data(None, "what the time limit leaves for training")
-    ablation_seconds: float | None = from_data(None, "what it leaves for a model that is trained beside")
-    fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
-    batch_size: int = option(64, "batch size", low=1, tune=times(1 / 2, 1, 2))
-    optimizer: OptimizerName = option("adamw", "optimiser")
-    learning_rate: float = option(1e-3, "peak learning rate", low=0, tune=around(10))
-    momentum: float = option(0.9, "momentum β of the momentum optimiser", low=0, high=1)
-    weight_decay: float = option(
-        0.01, "weight decay of matrices and kernels; biases and normalisations have none", low=0, tune=around(10)
-    )
-    schedule: ScheduleName = option("cosine", "learning-rate schedule after the warm-up")
-    warmup: float = option(0.05, "fraction of the run with linear learning-rate warm-up", low=0, high=1)
-    clip: float | None = option(None, "gradient clipping: maximum norm", above=0)
-    accumulate: int = option(1, "gradient accumulation: batches per update", low=1)
-    precision: Literal["float32", "bfloat16"] = option("float32", "precision of the forward pass (autocast)")
-    compile: bool = option(False, "compile the model with torch.compile")
-    average: float = option(0.0, "exponential moving average of the weights: decay; 0 for none", low=0, high=0.99999)
-    monitor: str = option("loss", "validation metric that picks the best weights")
-    keep: Literal["best", "last"] = option("best", "weights that the finished run holds")
-    patience: int | None = option(
-        None, "early stopping: validations without a better monitored metric; the best weights are kept", low=1
-    )
-    checkpoint_seconds: float = option(20.0, "seconds between checkpoints", low=0)
-    device: str = option("auto", "device: auto, cpu, cuda, cuda:1, mps")
-    tensorboard: bool = option(False, "write TensorBoard events into the run folder")
-
-    @property
-    def time_limit(self) -> float | None:
-        """In seconds of training."""
-        return self.seconds if self.seconds is not None or self.minutes is None else 60 * self.minutes
-
-    @property
-    def keeps_best(self) -> bool:
-        """Early stopping waits for weights that get no better, and so leaves the best."""
-        return self.keep == "best" or self.patience is not None
 
 
 @dataclass
@@ -137,11 +90,13 @@ def fit(
     title: str = "training",
     show_progress: bool = True,
     watch: Watch | None = None,
+    preview: Callable[[], Preview | None] | None = None,
 ) -> list[Row]:
     """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
-    `metrics.jsonl`; returns the rows of the latter.
+    `metrics.jsonl`; returns the rows of the latter. `preview` tells what the model makes of a fixed set, for those who
+    ask for previews.
     """
     prepare_precision(config)
     device = next(learner.model.parameters()).device
@@ -149,7 +104,7 @@ def fit(
     if config.compile:
         learner.model.compile()
     with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
-        loop = _Loop(learner, train, validation, config, seed, folder, device, watch)
+        loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview)
         with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
     return loop.history.rows
@@ -164,49 +119,6 @@ def seconds_per_update(learner: Learner, train: Batches, config: TrainingConfig,
             return loop.measure(most_seconds)
 
 
-def pick_device(name: str) -> torch.device:
-    if name == "auto":
-        accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-        return accelerator or torch.device("cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise InputError("device must be one that this machine has", got=f"{name!r}", fix="use auto or cpu") from error
-
-
-def prepare_precision(config: TrainingConfig) -> None:
-    """Whoever computes before `fit` calls this first: a limit that a processor needs for bfloat16 comes too late
-    after."""
-    if config.precision == "bfloat16" and pick_device(config.device).type == "cpu":
-        prepare_bfloat16()
-
-
-def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
-    if config.monitor not in metrics:
-        fix = nearest(config.monitor, metrics)
-        raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=fix)
-    if find_metric(config.monitor).better is None:
-        raise InputError("monitor must name a metric of which more or less is better", got=f"{config.monitor!r}")
-
-
-def require_validation(config: TrainingConfig, validation: Sized) -> None:
-    if config.patience is not None and not len(validation):
-        fix = "give --validation 0.1, or leave --patience out"
-        raise InputError("early stopping (--patience) needs a validation part", got="one without examples", fix=fix)
-
-
-def require_compilable(config: TrainingConfig, model: Module) -> None:
-    if not config.compile:
-        return
-    if isinstance(model, Uncompilable) and model.cannot_compile:
-        what = f"{type(model).__name__}: {model.cannot_compile}"
-        raise InputError("compile=True needs a model that torch.compile can speed up", got=what, fix="train without it")
-    # torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step.
-    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
-        fix = "install g++ or train without compile"
-        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix=fix)
-
-
 class _Loop:
     def __init__(
         self,
@@ -218,6 +130,7 @@ class _Loop:
         folder: Path,
         device: torch.device,
         watch: Watch | None = None,
+        preview: Callable[[], Preview | None] | None = None,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
@@ -234,13 +147,13 @@ class _Loop:
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+        wanted = config.previews and preview is not None
+        self.previews = Previews(folder, preview, step=self.state.step) if wanted else None
         self.warned = set[str]()
         self.examples, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
-        updates_per_epoch = math.ceil(len(train) / config.accumulate)
         self.time_limit = config.time_limit
-        self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
-        self.updates = self.epochs * updates_per_epoch
+        self.epochs, self.updates = planned_length(config, train)
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
@@ -250,6 +163,7 @@ class _Loop:
         with StopRequest() as stop:
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
                 self._validate()
+            self._preview()
             self.model.train()
             if self.time_limit is not None and self.validation is not None and not self.state.step:
                 self._validate_next(evaluation_seconds(self.learner, self.validation) / self.time_limit)
@@ -279,7 +193,7 @@ class _Loop:
             self.state.batch += len(group)
             self.examples += sum(map(_num_examples, group))
             if display.due():
-                display.update(self._share_done(), *self._figures())
+                display.update(self._share_done(), *self._figures(), **self._numbers())
             epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -368,6 +282,7 @@ class _Loop:
 
     def _validate(self) -> None:
         if self.validation is None:
+            self._preview()
             return
         began = self._share_done()
         with self._averaged(), self._precision():
@@ -383,8 +298,19 @@ class _Loop:
                 self.state.validations_since_best += 1
         self._warn(metrics)
         self._validate_next(self._share_done() - began)
+        self._preview()
         if self.watch is not None:
             self.watch(self.history.rows, min(1.0, self._share_done()))
+
+    def _preview(self) -> None:
+        step, last = self.state.step, self._share_done() >= 1
+        if self.previews is None or not self.previews.due(step, self._elapsed(), last=last):
+            return
+        was_training, devices = self.model.training, [self.device.index or 0] if self.device.type == "cuda" else []
+        self.model.eval()
+        with self._averaged(), torch.no_grad(), torch.random.fork_rng(devices=devices):
+            self.previews.add(step, self._row("validation")["epoch"])
+        self.model.train(was_training)
 
     def _warn(self, metrics: Mapping[str, float]) -> None:
         """At first no learner is any good. A fault is named once, by its first words: its numbers change."""
@@ -412,7 +338,14 @@ class _Loop:
         measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
         parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
         parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.time_limit else f"/{self.epochs}"))
-        return [*parts, f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s"]
+        return [*parts, f"{self._speed():,.0f} examples/s"]
+
+    def _numbers(self) -> dict[str, float]:
+        epoch = self.state.epoch + self.state.batch / len(self.train)
+        return {"step": self.state.step, "epoch": epoch, "examples_per_second": self._speed()} | self._mean_losses()
+
+    def _speed(self) -> float:
+        return self.examples / max(1e-9, time.monotonic() - self.opened)
 
     # --- where the run stands -----------------------------------------------------------------------------------------
 

@@ -272,3 +272,16 @@ def test_a_part_with_a_class_that_was_not_learned_is_refused():
         "each label must be a class of the training data, but got 'c' (test part of arrays in memory[1]): the classes "
         "are a, b."
     )
+
+
+def test_arrays_that_must_not_be_written_to_are_taken_without_a_warning():
+    images, labels = (each[:40].copy() for each in digits())
+    images.flags.writeable = labels.flags.writeable = False
+    torch.set_warn_always(True)  # and not once in the life of a process; warnings are errors here
+    try:
+        train = prepare(DataConfig(data=in_memory((images, labels))), 0).train
+        found = inputs_of(images, train.schema)
+    finally:
+        torch.set_warn_always(False)
+    found += 1
+    assert (found.numpy()[:, 0] == images.astype(np.uint8) + 1).all()

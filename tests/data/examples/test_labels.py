@@ -64,6 +64,11 @@ def test_one_column_of_truth_values_is_one_label(tmp_path: Path):
     assert labelled(path, target="spam").train.schema.classes == ("0", "1")
 
 
+def test_labels_may_be_numbers_that_are_joined(tmp_path: Path):
+    path = write_text(tmp_path / "codes.csv", "size,codes", *["1,7|12", "2,12", "3,"] * 4)
+    assert labelled(path, target="codes", multi_label=True).train.schema.labels == ("12", "7")
+
+
 def test_labelled_files_of_a_trained_model_are_read_by_its_labels(tmp_path: Path):
     columns, joined = write_text(tmp_path / "columns.csv", *COLUMNS[:5]), write_text(tmp_path / "tags.csv", *JOINED)
     for path, options in (
@@ -102,6 +107,12 @@ def test_labelled_files_of_a_trained_model_are_read_by_its_labels(tmp_path: Path
             ("size,tags", "1,", "2,"),
             {"target": "tags", "multi_label": True},
             "a.csv must have rows with a target, but got 2 without.",
+        ),
+        (
+            ("size,price", "1,0", "2,3.5", "3,", "4,12"),
+            {"target": "price", "multi_label": True},
+            "a target of several labels must hold 0 and 1, or labels that are joined, as in red|round, "
+            "but got numbers such as 12 in column 'price': leave --multi-label out to predict them.",
         ),
     ],
 )

@@ -337,3 +337,74 @@ def test_inputs_that_do_not_fit_the_simulation_are_refused():
     with pytest.raises(InputError) as error:
         network.simulate(10.0, first={population: np.zeros(3)})
     assert str(error.value) == "first must hold 10 finite voltages of this population, but got [3]."
+
+
+# --- going on ---------------------------------------------------------------------------------------------------------
+
+
+def wired(feedback: float = 0.9) -> tuple[PopulationNetwork, Population]:
+    a, b, network = Population(30, seed=1), Population(20, mode="rate", lag=8.0, seed=2), PopulationNetwork()
+    network.connect(Input(lambda t: math.sin(t / 30)), a, tau=20.0)
+    network.connect(a, a, transform=feedback, tau=50.0)
+    network.connect(a, b, function=lambda x: x**2)
+    network.probe(b)
+    network.probe(Input(lambda t: t / 100), tau=10.0)
+    network.probe_spikes(a)
+    return network, a
+
+
+def test_pieces_are_the_whole():
+    network, a = wired()
+    simulator = PopulationSimulator(network)
+    whole, state = simulator.run(120.0, seed=3), simulator.begin(seed=3)
+    parts = [simulator.advance(state, duration) for duration in (50.0, 1.0, 69.0)]
+    for probe in network.connections[-2:]:
+        np.testing.assert_allclose(np.concatenate([part[probe] for part in parts]), whole[probe], atol=1e-12)
+    np.testing.assert_allclose(np.concatenate([part.spikes[a].times for part in parts]), whole.spikes[a].times)
+    np.testing.assert_array_equal(np.concatenate([part.times for part in parts]), whole.times)
+
+
+def test_decoders_go_on_learning():
+    a, b, network = Population(30, seed=1), Population(30, seed=2), PopulationNetwork()
+    network.connect(Input(0.5), a)
+    learned = network.connect(a, b, function=lambda x: 0.0, learning=PES(rate=1e-3))
+    network.connect(b, learned)
+    network.connect(Input(-0.8), learned)
+    simulator = PopulationSimulator(network)
+    state = simulator.begin()
+    halves = [simulator.advance(state, 100.0).decoders[learned] for _ in range(2)]
+    np.testing.assert_allclose(halves[1], simulator.run(200.0).decoders[learned], atol=1e-12)
+    assert np.abs(halves[0] - halves[1]).max() > 1e-6
+
+
+def test_a_value_goes_on_with_other_feedback():
+    """An integrator holds its value until its feedback is taken away; then it leaks with the synapse."""
+
+    def memory(feedback: float) -> PopulationSimulator:
+        network = PopulationNetwork()
+        network.connect(population, population, transform=feedback, tau=100.0, start=[0.8])
+        network.probe(population, tau=20.0)
+        return PopulationSimulator(network)
+
+    population = Population(500, seed=4)
+    holding, leaking = memory(1.0), memory(0.0)
+    state = holding.begin()
+    held = holding.advance(state, 300.0)[holding.network.connections[1]]
+    leaked = leaking.advance(state, 300.0)[leaking.network.connections[1]]
+    assert rms(held[100:] - 0.8) < 0.05
+    assert abs(leaked[0, 0] - held[-1, 0]) < 0.05
+    times = np.arange(1, 301)
+    # the leak, and the lag of the probe behind it
+    expected = 0.8 * (100 * np.exp(-times / 100) - 20 * np.exp(-times / 20)) / 80
+    assert rms(leaked[:, 0] - expected) < 0.05
+
+
+def test_a_state_of_another_network_is_refused():
+    network, _ = wired()
+    small = PopulationNetwork()
+    small.connect(Input(0.5), Population(10))
+    with pytest.raises(InputError) as refused:
+        PopulationSimulator(network).advance(PopulationSimulator(small).begin(), 10.0)
+    assert str(refused.value) == (
+        "a state must be of a network with the same populations and connections, but got 10 neurons and 1 connections."
+    )

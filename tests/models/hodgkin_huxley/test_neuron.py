@@ -261,7 +261,7 @@ def _end_of_run(model: HodgkinHuxley, currents: Tensor, dt: float) -> np.ndarray
     with torch.no_grad():
         membrane = Membrane._make(float(constant) for constant in model.membrane())
     watched, traces = np.empty(0, np.int64), np.empty((4, steps, 0))
-    MARCHES["rk4"](state, currents[None].numpy(), 0, len(currents), steps, dt, membrane, 0.0, watched, traces)
+    MARCHES["rk4"](state, currents[None].numpy(), 0, len(currents), 0, steps, dt, membrane, 0.0, watched, traces)
     return state
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.models.hopfield.capacity import CRITICAL_LOAD, noisy, random_patterns
 from neuropil.models.hopfield.modern import ModernHopfield, ModernHopfieldConfig, exponential_capacity
-from neuropil.parts.attention import Hopfield, SoftSelect
+from neuropil.parts.attention import Hopfield
+from neuropil.parts.attention_memory import SoftSelect
 
 
 def stored(patterns: Tensor, **options: Any) -> ModernHopfield:

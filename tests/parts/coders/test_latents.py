@@ -10,7 +10,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.parts.coders.latents import PathName, interpolate, latent_grid, traverse
+from neuropil.parts.coders.latents import PathName, interpolate, latent_grid, plane, traverse
 
 
 def points(size: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -71,3 +71,15 @@ def test_a_path_of_one_step_and_an_unknown_dimension_are_refused():
     with pytest.raises(InputError) as error:
         traverse(a, 3, [0.0])
     assert str(error.value) == "a latent dimension is a number from 0 to 2, but got 3."
+
+
+def test_a_plane_goes_through_its_point_row_by_row():
+    z = torch.tensor([1.0, 2.0, 3.0])
+    found = plane(z, (2, 0), torch.tensor([7.0, 8.0]), torch.tensor([5.0, 4.0, 3.0]))
+    assert found.tolist() == [[y, 2, x] for y in (5, 4, 3) for x in (7, 8)]
+
+
+def test_a_plane_needs_two_axes():
+    with pytest.raises(InputError) as refused:
+        plane(torch.zeros(3), (1, 1), torch.zeros(1), torch.zeros(1))
+    assert str(refused.value) == ("the axes of a plane must be two different dimensions from 0 to 2, but got 1 and 1.")

@@ -9,6 +9,7 @@ import neuropil
 from command_line import said
 from neuropil.errors import RunError
 from neuropil.inspection.signal import diagnose_signal, profile_signal
+from neuropil.recipes.hopfield import HopfieldOptions
 from neuropil.recipes.optimizers import OptimizersOptions
 from neuropil.runs.run import Run
 from neuropil.tasks.experiment import TrainableExperiment
@@ -56,3 +57,14 @@ def test_a_study_has_no_signal(tmp_path: Path):
     assert str(error.value) == (
         f"{tmp_path} must hold a model for this, but got a run of optimizers, which only makes a report."
     )
+
+
+def test_a_model_that_pytorchs_gradients_did_not_train_has_none(tmp_path: Path):
+    settings = {"recipe": "hopfield", "seed": 0, "options": HopfieldOptions().to_dict(), "facts": {}}
+    for look in (Run(tmp_path, settings).signal, Run(tmp_path, settings).gradients):
+        with pytest.raises(RunError) as error:
+            look()
+        assert str(error.value) == (
+            "gradients and signals are those of a model that PyTorch's gradients train on batches, but got a run of "
+            f"hopfield, which is trained without them: `neuropil show {tmp_path}` says what it can do."
+        )

@@ -7,6 +7,7 @@ import torch
 from neuropil.data.examples.dataset import Schema
 from neuropil.errors import InputError
 from neuropil.models.diffusion import Diffusion, DiffusionConfig
+from neuropil.randomness import seeded
 from neuropil.tasks.generation.diffusion import DiffusionSampler
 
 TINY = DiffusionConfig(channels=(8,), depth=1, attention_levels=(), groups=4, shape=(1, 8, 8), classes=2)
@@ -45,3 +46,28 @@ def test_guidance_without_a_class_is_refused(classes: int, fix: str):
     with pytest.raises(InputError) as error:
         sampler(classes=classes).sample(1, guidance=2.0)
     assert str(error.value) == f"guidance leads to a class, but got none: {fix}."
+
+
+def test_the_way_back_begins_at_the_noise_of_its_time_and_takes_the_steps_after_it():
+    made = sampler()
+    pictures = torch.randint(0, 256, (2, *made.schema.shape), dtype=torch.uint8)
+    every = [each.t for each in made.way(2, seeded(0), None, steps=10)]
+    found = list(made.way_back(pictures, 300, seeded(1), None, steps=10))
+    assert [each.t for each in found] == [300, *(t for t in every if t < 300)]
+    noise = torch.randn(2, *made.schema.shape, generator=seeded(1))
+    expected = made.diffusion.schedule.add_noise(made.diffusion.scaled(pictures), noise, torch.tensor([300, 300]))
+    assert torch.equal(found[0].x, expected)
+
+
+def test_almost_no_noise_leaves_a_picture_almost_as_it_was():
+    made = sampler()
+    pictures = torch.randint(0, 256, (3, *made.schema.shape), dtype=torch.uint8)
+    *_, last = made.way_back(pictures, 1, seeded(0), None)
+    assert (made.diffusion.pictures(last.x) - pictures).abs().mean() < 10
+
+
+def test_noise_of_no_time_is_refused():
+    made = sampler()
+    with pytest.raises(InputError) as refused:
+        made.way_back(torch.zeros(1, *made.schema.shape), 0, seeded(0), None)
+    assert str(refused.value) == "noise is added up to a time from 1 to 1000, but got 0."

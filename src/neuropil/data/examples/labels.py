@@ -18,6 +18,7 @@ from neuropil.data.formats.columns import (
     MISSING_TEXTS,
     Cells,
     is_missing,
+    is_number,
     read_numbers,
     read_positions,
 )
@@ -165,8 +166,13 @@ def read_truths(cells: Cells) -> Bool[np.ndarray, " row"]:
 
 def holds_joined_labels(table: CellTable, target: str) -> bool:
     """Whether a column holds labels, and not a truth value in each cell."""
-    texts = {text.strip().lower() for block in table.blocks([target]) for text in set(block[target].texts)}
-    return not all(text in YES or text in NO or is_missing(text) for text in texts)
+    texts = {text.strip() for block in table.blocks([target]) for text in set(block[target].texts)}
+    others = sorted(text for text in texts if text.lower() not in YES | NO and not is_missing(text))
+    if others and all(is_missing(text) or is_number(text) for text in texts):  # each would be a label of its own
+        rule = "a target of several labels must hold 0 and 1, or labels that are joined, as in red|round"
+        got, fix = f"numbers such as {others[0]} in column {target!r}", "leave --multi-label out to predict them"
+        raise InputError(rule, got=got, fix=fix)
+    return bool(others)
 
 
 def answers_of(schema: Schema, name: str = "", weight: str | None = None) -> AnswerColumns:

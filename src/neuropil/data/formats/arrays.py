@@ -28,6 +28,11 @@ def as_array(values: Any) -> Array:
     return array
 
 
+def as_writable(array: Array) -> Array:
+    """Contiguous; a copy only where it must be: PyTorch warns of memory that it must not write to."""
+    return np.require(array, requirements=["C", "W"])
+
+
 def unmasked(values: Any) -> Any:
     """A masked array of NumPy with NaN for what is masked."""
     if not isinstance(values, np.ma.MaskedArray) or values.dtype.kind not in "biuf":
@@ -56,7 +61,7 @@ def picture_bytes(array: Array, what: str) -> UInt8[np.ndarray, "image channel h
     elif array.shape[1] not in CHANNELS:
         rule = f"{what} must be images of 1, 3 or 4 channels, last or second of its axes"
         raise InputError(rule, got=describe_array(array))
-    return np.ascontiguousarray(as_bytes(array, what))
+    return as_writable(as_bytes(array, what))
 
 
 def pictures_of_shape(
@@ -76,7 +81,7 @@ def pictures_of_shape(
     else:
         rule = f"{what} must have the shape (example, {', '.join(map(str, shape))})"
         raise InputError(rule, got=describe_array(array))
-    return np.ascontiguousarray(as_bytes(pictures, what))
+    return as_writable(as_bytes(pictures, what))
 
 
 def require_numbers(array: Array, what: str, *, gaps: bool = False) -> None:

@@ -175,9 +175,13 @@ def quantised(weights: Float[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape
 def _thumbnails(weights: Float[np.ndarray, "head query key"]) -> UInt8[np.ndarray, "view row column"]:
     """Small pictures of the mean and of the largest over heads, where there are several, and of each head."""
     together = np.stack([weights.mean(axis=0), weights.max(axis=0)]) if len(weights) > 1 else weights[:0]
-    views = quantised(np.concatenate([together, weights]))
-    rows, columns = _edges(views.shape[1]), _edges(views.shape[2])
-    return np.maximum.reduceat(np.maximum.reduceat(views, rows, axis=1), columns, axis=2)
+    return thumbnails(np.concatenate([together, weights]))
+
+
+def thumbnails(weights: Float[np.ndarray, "head query key"]) -> UInt8[np.ndarray, "head row column"]:
+    """A small picture of each head, in the bytes of `quantised`."""
+    rows, columns = _edges(weights.shape[1]), _edges(weights.shape[2])
+    return np.maximum.reduceat(np.maximum.reduceat(quantised(weights), rows, axis=1), columns, axis=2)
 
 
 def _edges(count: int) -> Int[np.ndarray, " edge"]:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1, Passage, Tie, record_gates
+from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1, Passage, Tie, ranked_units, record_gates
 from neuropil.inspection.pictures.texts import gate_maps
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
@@ -102,7 +102,6 @@ def _rows(gate: str, values: Float[Tensor, "time unit"], tied: Sequence[Tie]) ->
     for tie in tied:
         if tie.gate == gate and abs(tie.held_out) >= WORTH_NAMING and tie.held_out * tie.found > 0:
             named.setdefault(tie.unit, tie.property)
-    moving = values.var(0, correction=0).argsort(descending=True, stable=True).tolist()
     rows = list(named.items())[:DRAWN_UNITS]
-    rows += [(unit, "") for unit in moving if unit not in named][: DRAWN_UNITS - len(rows)]
+    rows += [(unit, "") for unit in ranked_units(values).tolist() if unit not in named][: DRAWN_UNITS - len(rows)]
     return rows

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Examples
+from neuropil.inspection.attention_spread import entropy
 from neuropil.inspection.pictures.attention import patch_attention
 from neuropil.inspection.pictures.images import patch_overlays, received_attention
 from neuropil.inspection.recording import record
@@ -79,10 +80,9 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
 
 
 def _spread(weights: Float[Tensor, "example patch patch"]) -> list[str]:
-    # H = −Σ a log₂ a
-    entropy = -torch.xlogy(weights, weights).sum(-1).mean().item() / math.log(2)
+    bits = entropy(weights).mean().item()
     largest, itself = weights.amax(-1).mean().item(), weights.diagonal(dim1=-2, dim2=-1).mean().item()
-    return [f"{entropy:.2f}", f"{2**entropy:.1f}", f"{100 * largest:.0f} %", f"{100 * itself:.0f} %"]
+    return [f"{bits:.2f}", f"{2**bits:.1f}", f"{100 * largest:.0f} %", f"{100 * itself:.0f} %"]
 
 
 def _one_of_each_class(examples: Examples) -> Tensor:

@@ -52,7 +52,7 @@ def trial_sections(found: SearchResult) -> list[Section]:
     ]
 
 
-def chosen_section(found: SearchResult) -> Section:
+def chosen_table(found: SearchResult) -> Table:
     rows = [
         [
             flag_of(name),
@@ -62,6 +62,10 @@ def chosen_section(found: SearchResult) -> Section:
         ]
         for name, searched in found.space.items()
     ]
+    return Table(["option", "default", "best", "searched"], rows)
+
+
+def chosen_section(found: SearchResult) -> Section:
     words = (
         "The best trial was chosen on the validation part, so that its score there is too good. How well it does, only "
         "the test part says, which no trial has seen."
@@ -72,7 +76,7 @@ def chosen_section(found: SearchResult) -> Section:
     if at_the_end:
         ranges = "its range" if len(at_the_end) == 1 else "their ranges"
         words += f" The best {', '.join(at_the_end)} is near the end of {ranges}: a wider one may be better."
-    return Section("What was chosen", [Text(words), Table(["option", "default", "best", "searched"], rows)])
+    return Section("What was chosen", [Text(words), chosen_table(found)])
 
 
 def search_section(found: SearchResult) -> Section:
@@ -126,20 +130,27 @@ def options_section(found: SearchResult) -> Section:
 
 
 def trials_section(found: SearchResult) -> Section:
-    header = ["trial", "state", f"validation {found.metric.title}", *map(flag_of, found.space), "of the run", "seconds"]
+    table = trials_table(found.trials, found.space, found.metric, found.best.number)
+    failed = [f"Trial {trial.number} failed: {trial.reason}" for trial in found.trials if trial.state == "failed"]
+    return Section("Trials", [table, *map(Text, failed)])
+
+
+def trials_table(
+    trials: Sequence[Trial], space: Mapping[str, Searched], metric: Metric, best: int | None = None
+) -> Table:
+    header = ["trial", "state", f"validation {metric.title}", *map(flag_of, space), "of the run", "seconds"]
     rows = [
         [
-            f"{trial.number}" + (" (best)" if trial.number == found.best.number else ""),
+            f"{trial.number}" + (" (best)" if trial.number == best else ""),
             trial.state,
-            _text(found.metric, trial.value),
-            *(describe(trial.options[name]) for name in found.space),
+            _text(metric, trial.value),
+            *(describe(trial.options[name]) for name in space),
             f"{100 * trial.curve[-1][0]:.0f} %" if trial.curve else "–",
             f"{trial.seconds:.3g}",
         ]
-        for trial in found.trials
+        for trial in trials
     ]
-    failed = [f"Trial {trial.number} failed: {trial.reason}" for trial in found.trials if trial.state == "failed"]
-    return Section("Trials", [Table(header, rows), *map(Text, failed)])
+    return Table(header, rows)
 
 
 def counted_states(trials: Sequence[Trial]) -> str:

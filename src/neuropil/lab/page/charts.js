@@ -1,6 +1,6 @@
 // Pictures of numbers. Each returns an element with update(data), which is cheap enough for every movement of a slider.
 
-import { colour, h, newId, number, onTheme, perFrame, replace, svg } from "./dom.js";
+import { colour, h, number, onTheme, perFrame, replace, svg } from "./dom.js";
 
 const PAD = { left: 46, right: 10, top: 8, bottom: 30 };
 
@@ -74,6 +74,7 @@ export function lines({ title = "", label = title, x = "", y = "", xRange, yRang
   if (ondrag) {
     const moved = perFrame((point) => ondrag(...point, "move"));
     drawing.style.setProperty("touch-action", "none");
+    drawing.style.setProperty("user-select", "none");
     drawing.addEventListener("pointerdown", (event) => { drawing.setPointerCapture(event.pointerId); ondrag(...place(event), "down"); });
     drawing.addEventListener("pointermove", (event) => event.buttons && moved(place(event)));
     drawing.addEventListener("pointerup", (event) => ondrag(...place(event), "up"));
@@ -99,7 +100,7 @@ export function bars({ label = "", show = (value) => `${(100 * value).toFixed(1)
 
 // heatmap({label, scale, onpick, onhover}); update({rows: [[number]], low, high, rowNames, columnNames, said}).
 // `scale`: "grey" for pictures, "up" from nothing to much, "both" around zero.
-export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover, names = null }) {
+export function heatmap({ label = "", scale = "up", pixels = 220, square = true, onpick, onhover }) {
   const canvas = h("canvas", { class: scale === "grey" ? "pixels" : "pixels map", role: onpick ? "application" : "img", "aria-label": label, tabindex: onpick ? "0" : undefined });
   let shown = null, at = [0, 0];
   const element = canvas;
@@ -176,10 +177,11 @@ export function picture(rows, { pixels = 56, label = "", high = 255 } = {}) {
   return canvas;
 }
 
-// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size}]) on a canvas: thousands of points.
+// scatter({label, xRange, yRange, onpick}); update([{x, y, name, key, size, glyph}], {highlight, arrows: [[from, to]]}) on a canvas: thousands of points;
+// a glyph is written in place of a dot.
 export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onhover, axes = false }) {
   const canvas = h("canvas", { class: "scatter", role: "img", "aria-label": label, width: 2 * pixels, height: 2 * pixels, style: { width: `${pixels}px`, "aspect-ratio": "1" } });
-  let points = [], ranges = [[0, 1], [0, 1]], highlighted = new Set();
+  let points = [], ranges = [[0, 1], [0, 1]], highlighted = new Set(), pointed = [];
   const px = (point) => [20 + (point.x - ranges[0][0]) / (ranges[0][1] - ranges[0][0]) * (canvas.width - 40), canvas.height - 20 - (point.y - ranges[1][0]) / (ranges[1][1] - ranges[1][0]) * (canvas.height - 40)];
   const css = (name) => `rgb(${colour(name).join(" ")})`;
   const draw = () => {
@@ -192,13 +194,22 @@ export function scatter({ label = "", pixels = 420, xRange, yRange, onpick, onho
       const [x, y] = px(point);
       context.globalAlpha = point.faint ? 0.25 : 0.85;
       context.fillStyle = colours[((point.key ?? 1) - 1) % 6];
+      if (point.glyph) { context.textAlign = "center"; context.fillText(point.glyph, x, y + 8); context.textAlign = "start"; continue; }
       context.beginPath(); context.arc(x, y, 2 * (point.size ?? 3), 0, 7); context.fill();
       if (point.name && (point.labelled || highlighted.has(point.name))) { context.globalAlpha = 1; context.fillStyle = ink; context.fillText(point.name, x + 8, y - 6); }
     }
     context.globalAlpha = 1;
+    context.strokeStyle = context.fillStyle = css("--mark");
+    context.lineWidth = 4;
+    for (const [from, to] of pointed) {
+      const [x0, y0] = px(from), [x1, y1] = px(to), angle = Math.atan2(y1 - y0, x1 - x0);
+      const wing = (turn) => [x1 - 22 * Math.cos(angle + turn), y1 - 22 * Math.sin(angle + turn)];
+      context.beginPath(); context.moveTo(x0, y0); context.lineTo(x1, y1); context.stroke();
+      context.beginPath(); context.moveTo(x1, y1); context.lineTo(...wing(0.4)); context.lineTo(...wing(-0.4)); context.fill();
+    }
   };
-  canvas.update = (next, { highlight = [] } = {}) => {
-    points = next; highlighted = new Set(highlight);
+  canvas.update = (next, { highlight = [], arrows = [] } = {}) => {
+    points = next; highlighted = new Set(highlight); pointed = arrows;
     ranges = [xRange ?? extent(points.map((p) => p.x)), yRange ?? extent(points.map((p) => p.y))];
     draw();
   };

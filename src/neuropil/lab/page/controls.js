@@ -103,6 +103,22 @@ export function player({ label = "Run", stop = "Pause", onstep, perSecond = 30 }
   return element;
 }
 
+// oneByOne(): a function that calls actions in turn, each when those before it are done; for a simulation of which no piece may be lost.
+export function oneByOne() {
+  let last = Promise.resolve();
+  return (action) => (last = last.catch(() => null).then(action));
+}
+
+// compileNote(): says so when an answer is slow because a simulator is compiled first. `await note.during(view.ask(…))`
+export function compileNote(after = 1000) {
+  const element = h("p", { class: "note", role: "status" });
+  element.during = async (asking) => {
+    const slow = setTimeout(() => { element.textContent = "The simulator is being made ready. It is compiled once after an installation, which takes up to a minute."; }, after);
+    try { return await asking; } finally { clearTimeout(slow); element.textContent = ""; }
+  };
+  return element;
+}
+
 // drawingPad({size, label, onchange}): a picture of size × size numbers from 0 to 1, drawn with a pointer or, by
 // keyboard, with the arrow keys (space or enter draws, delete clears).
 export function drawingPad({ size = 28, pixels = 280, label = "Draw a digit", brush = 1.1, onchange }) {

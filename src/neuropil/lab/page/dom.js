@@ -82,5 +82,20 @@ export function perFrame(action) {
   };
 }
 
+// Calls with the newest arguments, and not before the call before is answered: what moves is followed however fast it moves.
+// `waiting()` tells a long call that it is to be done again.
+export function inTurn(action) {
+  let waiting = null, busy = false;
+  const call = async (...given) => {
+    waiting = given;
+    if (busy) return;
+    busy = true;
+    try {
+      while (waiting !== null) { const latest = waiting; waiting = null; await action(...latest); }
+    } finally { busy = false; waiting = null; }
+  };
+  return Object.assign(call, { waiting: () => waiting !== null });
+}
+
 let count = 0;
 export const newId = (word = "e") => `${word}-${++count}`;

@@ -1,7 +1,7 @@
 // The systems as a map from the neuron to the transformer, by family.
 
 import { get, once } from "./api.js";
-import { h, number, replace } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { link } from "./lab.js";
 
 const ORDER = ["biological neurons", "learning machinery", "feed-forward networks", "recurrent networks", "energy-based models", "generative models", "attention and transformers"];
@@ -28,7 +28,7 @@ export default async function home({ main, query }) {
 
 function card(system, runs) {
   const best = runs.find((run) => run.headline);
-  const state = runs.length ? `${runs.length} run${runs.length > 1 ? "s" : ""}${best ? ` · ${best.headline.metric} ${number(best.headline.value)}` : ""}` : system.views.length ? "no run yet" : "";
+  const state = runs.length ? `${runs.length} run${runs.length > 1 ? "s" : ""}${best ? ` · ${best.headline.title} ${best.headline.text}` : ""}` : system.views.length ? "no run yet" : "";
   return h("a", { class: "card", href: link(`/system/${system.name}`), "data-system": system.name },
     h("span", { class: "picture" }, h("img", { src: `/page/pictures/${system.name}.webp`, alt: "", loading: "lazy", decoding: "async" })),
     h("span", { class: "body" }, h("b", {}, title(system.name)), h("span", { class: "idea" }, system.summary), h("span", { class: "state muted" }, state)));

@@ -1,6 +1,7 @@
 // The frame of the page: which page a link means, light or dark, what is said aloud.
 
 import { h, replace } from "./dom.js";
+import { follow } from "./events.js";
 
 const PAGES = [
   [/^\/?$/, () => import("./home.js")],
@@ -70,6 +71,22 @@ function chooseTheme() {
   root.dataset.theme = next;
   localStorage.setItem("theme", next);
 }
+
+// What trains now, on every page.
+const working = document.querySelector(".working"), active = new Map();
+follow((news) => {
+  if (news.event === "jobs") { active.clear(); for (const job of news.jobs) active.set(job.id, job); }
+  else if (news.event === "job") active.set(news.job.id, news.job);
+  else if (news.event === "removed") active.delete(news.id);
+  else if (news.event === "progress" && active.has(news.id)) active.get(news.id).progress = news.progress;
+  else return;
+  const job = [...active.values()].find((each) => each.state === "running");
+  working.hidden = !job;
+  if (!job) return;
+  const share = job.progress?.share;
+  working.href = link(`/run/${job.run}`);
+  working.textContent = `${job.run}${share ? ` ${Math.floor(100 * share)} %` : " …"}`;
+});
 
 const kept = localStorage.getItem("theme");
 if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;

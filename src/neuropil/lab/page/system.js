@@ -2,7 +2,7 @@
 
 import { get, once } from "./api.js";
 import { sparkline, table } from "./charts.js";
-import { h, number, replace } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { explanation } from "./explain.js";
 import { capital, title } from "./home.js";
 import { link } from "./lab.js";
@@ -32,6 +32,6 @@ function viewLine(view, system, runs) {
 
 export function runTable(runs) {
   return table({ columns: ["run", "curve", "result"], rows: runs.map((run) => [
-    h("a", { href: link(`/run/${run.name}`) }, run.name), sparkline(run.curve ?? []),
-    run.headline ? `${run.headline.metric} ${number(run.headline.value)}` : run.state]) });
+    h("a", { href: link(`/run/${run.name}`) }, run.name), run.curve ? sparkline(run.curve.points.map(([, value]) => value)) : "",
+    run.headline ? `${run.headline.title} ${run.headline.text}` : run.state]) });
 }

@@ -1,7 +1,7 @@
 // A view on a run, or on a system that needs none: it fills its own part; the frame has the link, the explanation and what is shared.
 
 import { once, post } from "./api.js";
-import { button, buttons, select } from "./controls.js";
+import { button, buttons } from "./controls.js";
 import { h, replace } from "./dom.js";
 import { explanation } from "./explain.js";
 import { capital, title } from "./home.js";
@@ -59,7 +59,8 @@ function viewContext({ name, run, system, first, root, query }) {
         performance.measure(`ask:${action}`, { start: began });
         return answer;
       } catch (error) {
-        if (error.name !== "AbortError") context.fail(error);
+        if (error.name === "AbortError") throw error;
+        context.fail(error);
         throw Object.assign(error, { name: "AbortError" });
       } finally {
         if (under.get(action) === controller) under.delete(action);

@@ -3,3 +3,4 @@ export * from "./charts.js";
 export * from "./controls.js";
 export * from "./dom.js";
 export * from "./plane.js";
+export * from "./texts.js";

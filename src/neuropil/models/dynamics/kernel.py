@@ -50,17 +50,49 @@ class Program(NamedTuple):
     trace_decay: np.ndarray
 
 
+class Activity(NamedTuple):
+    """All that a step changes, in place: one number for each neuron unless said otherwise."""
+
+    v: np.ndarray
+    wait: np.ndarray
+    """ms of the refractory period that are left."""
+    held: np.ndarray
+    """The neurons of each population that are refractory, from where it begins."""
+    num_held: np.ndarray
+    """How many, of each population."""
+    rates: np.ndarray
+    """Of populations that do not spike."""
+    traces: np.ndarray
+    """[rule, neuron]"""
+    columns: np.ndarray
+    """What every column carries."""
+    decoders: np.ndarray
+
+
+def at_rest(program: Program, voltages: np.ndarray) -> Activity:
+    num_neurons, num_rules = len(program.biases), len(program.learning_rate)
+    return Activity(
+        v=voltages.copy(),
+        wait=np.zeros(num_neurons),
+        held=np.zeros(num_neurons, np.int64),
+        num_held=np.zeros(len(program.spiking), np.int64),
+        rates=np.zeros(num_neurons),
+        traces=np.zeros((num_rules, num_neurons)),
+        columns=program.column_start.copy(),
+        decoders=program.decoders.copy(),
+    )
+
+
 @compiled
-def run(program, drive, voltages, dt):
-    """The recorded columns in every step, the spikes of the watched populations, and the final decoders."""
+def run(program, drive, now, first_time, dt):
+    """The recorded columns in every step and the spikes of the watched populations, from `first_time` (ms) on."""
     starts, column_starts, input_starts = program.neuron_starts, program.column_starts, program.input_starts
     num_neurons, num_columns, num_rules = len(program.biases), len(program.column_decay), len(program.learning_rate)
-    decoders, v, wait, currents = program.decoders.copy(), voltages.copy(), np.zeros(num_neurons), np.empty(num_neurons)
-    activity, traces = np.zeros(num_neurons), np.zeros((num_rules, num_neurons))
-    held, num_held = np.empty(num_neurons, np.int64), np.zeros(len(program.spiking), np.int64)
+    decoders, v, wait, held, num_held = now.decoders, now.v, now.wait, now.held, now.num_held
+    activity, traces, state = now.rates, now.traces, now.columns
+    currents, arriving = np.empty(num_neurons), np.empty(num_columns)
     fired, since = np.empty(num_neurons, np.int64), np.empty(num_neurons)
     num_values = drive.shape[1]
-    state, arriving = program.column_start.copy(), np.empty(num_columns)
     inputs = np.empty(num_values + num_neurons if program.full_weights else num_values)
     recorded = np.empty((len(drive), len(program.recorded)))
     times, neurons, num_spikes = np.empty(FIRST_SPIKES), np.empty(FIRST_SPIKES, np.int64), 0
@@ -86,7 +118,7 @@ def run(program, drive, voltages, dt):
                 while num_spikes + count > len(times):
                     times, neurons = twice(times), twice(neurons)
                 for place in range(count):
-                    times[num_spikes + place] = (step + 1) * dt - since[place]
+                    times[num_spikes + place] = first_time + (step + 1) * dt - since[place]
                     neurons[num_spikes + place] = low + fired[place]
                 num_spikes += count
             for rule in range(num_rules):
@@ -100,7 +132,7 @@ def run(program, drive, voltages, dt):
                     learn(learned, len(columns), trace, error, program.learning_rate[rule] * dt / 1000.0 / (high - low))
         for column in range(num_columns):
             state[column] = leak(state[column], arriving[column], program.column_decay[column])
-    return recorded, times[:num_spikes], neurons[:num_spikes], decoders
+    return recorded, times[:num_spikes], neurons[:num_spikes]
 
 
 @compiled

@@ -37,7 +37,7 @@ from neuropil.models.dynamics.description import PES as PES
 from neuropil.models.dynamics.description import Input as Input
 from neuropil.models.dynamics.description import Numbers, Source, Target
 from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
-from neuropil.models.dynamics.kernel import Program, run
+from neuropil.models.dynamics.kernel import Activity, Program, at_rest, run
 from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
 from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
@@ -66,6 +66,16 @@ class Simulation:
 
     def __getitem__(self, probe: PopulationConnection) -> Float[Array, "step output"]:
         return self.seen[probe]
+
+
+@dataclass
+class PopulationState:
+    """Where a simulation stands, from which it can go on. `step` is the number of steps that are done; `inputs` is what
+    the synapse of each connection carries, by its place, where an input is its source."""
+
+    step: int
+    activity: Activity
+    inputs: list[Float[Array, " _"]]
 
 
 @dataclass
@@ -196,11 +206,35 @@ class PopulationSimulator:
 
     def run(self, duration: float, *, seed: int = 0, first: Voltages | None = None) -> Simulation:
         """From time 0, as `PopulationNetwork.simulate` says."""
-        self.network.require_times(duration, self.dt)
-        times = self.dt * np.arange(1, round(duration / self.dt) + 1)
+        return self.advance(self.begin(seed=seed, first=first), duration)
+
+    def begin(self, *, seed: int = 0, first: Voltages | None = None) -> PopulationState:
+        """The state at time 0."""
         voltages = np.concatenate([_first(p, number, seed, first or {}) for number, p in enumerate(self.populations)])
-        recorded, spike_times, neurons, decoders = run(self.program, self.drive(times), voltages, self.dt)
-        return Simulation(times, self.seen(recorded, times), self.spikes(spike_times, neurons), self.split(decoders))
+        nothing = [np.zeros(connection.size) for connection in self.network.connections]
+        return PopulationState(0, at_rest(self.program, voltages), nothing)
+
+    def advance(self, state: PopulationState, duration: float) -> Simulation:
+        """Another `duration` ms from a state, which is changed. An input that is an array has a row for every step of
+        this piece. The state may come from another network with the same populations and connections, whose functions
+        and transforms differ: values go on, and are decoded as they are here."""
+        self.network.require_times(duration, self.dt)
+        self._require_state(state)
+        activity = state.activity if self.learned else state.activity._replace(decoders=self.program.decoders.copy())
+        times = self.dt * np.arange(state.step + 1, state.step + round(duration / self.dt) + 1)
+        signals = self.signals(state, times)
+        begin = state.step * self.dt
+        recorded, spike_times, neurons = run(self.program, self.drive(signals, times), activity, begin, self.dt)
+        state.step += len(times)
+        seen, decoders = self.seen(recorded, signals), self.split(activity.decoders.copy())
+        return Simulation(times, seen, self.spikes(spike_times, neurons), decoders)
+
+    def _require_state(self, state: PopulationState) -> None:
+        shapes = [each.shape for each in at_rest(self.program, np.zeros(len(self.program.biases)))]
+        inputs = [connection.size for connection in self.network.connections]
+        if [each.shape for each in state.activity] != shapes or [len(each) for each in state.inputs] != inputs:
+            got = f"{len(state.activity.v):,} neurons and {len(state.inputs)} connections"
+            raise InputError("a state must be of a network with the same populations and connections", got=got)
 
     def flatten(self) -> Program:
         populations, dt = self.populations, self.dt
@@ -240,20 +274,30 @@ class PopulationSimulator:
             trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules]),
         )
 
-    def drive(self, times: Times) -> Float[Array, "step input"]:
-        """What inputs bring to values and errors, with their synapses: known before the simulation begins."""
+    def signals(self, state: PopulationState, times: Times) -> dict[PopulationConnection, Float[Array, "step _"]]:
+        """What inputs bring, with their synapses, which the state goes on with."""
+        connections = self.network.connections
+        places = [place for place, each in enumerate(connections) if isinstance(each.source.whole, Input)]
+        found = {connections[place]: self._signal(connections[place], times, state.inputs[place]) for place in places}
+        for place in places:
+            state.inputs[place] = found[connections[place]][1]
+        return {connection: signal for connection, (signal, _) in found.items()}
+
+    def drive(self, signals: Mapping[PopulationConnection, Array], times: Times) -> Float[Array, "step input"]:
+        """What arrives at values and errors from inputs: known before the simulation begins."""
         drive = np.zeros((len(times), self.input_starts[-1]))
-        for connection in self.network.connections:
-            if isinstance(connection.source.whole, Input) and connection.target is not None:
-                drive[:, self._places(connection)] += self._signal(connection, times)
+        for connection, signal in signals.items():
+            if connection.target is not None:
+                drive[:, self._places(connection)] += signal
         return drive
 
-    def seen(self, recorded: Float[Array, "step column"], times: Times) -> dict[PopulationConnection, Array]:
+    def seen(
+        self, recorded: Float[Array, "step column"], signals: Mapping[PopulationConnection, Array]
+    ) -> dict[PopulationConnection, Array]:
         probes = [each for outputs in self.leaving for each in outputs if each.target is None]
         starts = _starts([probe.size for probe in probes])
         seen = {probe: recorded[:, start : start + probe.size] for probe, start in zip(probes, starts, strict=False)}
-        inputs = [each for each in self.network.connections if isinstance(each.source.whole, Input)]
-        return seen | {probe: self._signal(probe, times) for probe in inputs if probe.target is None}
+        return seen | {probe: signal for probe, signal in signals.items() if probe.target is None}
 
     def spikes(
         self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]
@@ -320,13 +364,18 @@ class PopulationSimulator:
         ends = [*self.populations, *self.learned]
         return [int(self.input_starts[ends.index(target.whole)]) + index for index in target.indices]
 
-    def _signal(self, connection: PopulationConnection, times: Times) -> Float[Array, "step output"]:
+    def _signal(
+        self, connection: PopulationConnection, times: Times, before: Float[Array, " output"]
+    ) -> tuple[Float[Array, "step output"], Float[Array, " output"]]:
+        """What an input brings in each step, and what its synapse carries in the end, if it has one."""
         values = connection.carried(connection.source.whole.over(times), self.dt)
         if connection.tau is None:
-            return values
+            return values, before
         smooth = Synapse(connection.tau).smooth(torch.from_numpy(np.ascontiguousarray(values)), self.dt, dim=0).numpy()
+        # what it carried before leaks away
+        smooth = smooth + np.exp(-self.dt / connection.tau * np.arange(1, len(times) + 1))[:, None] * before
         # what passes a synapse is felt in the next step, as everywhere
-        return np.concatenate([np.zeros((1, connection.size)), smooth[:-1]])
+        return np.concatenate([before[None], smooth[:-1]]), smooth[-1]
 
 
 def _starts(sizes: Sequence[int]) -> Int[Array, " count"]:

@@ -25,3 +25,10 @@ def checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
         got = "some that are not" if current.numel() else "none"
         raise InputError("currents must be finite, and of one neuron at least", got=got)
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
+
+
+def require_steps(current: Tensor, num_steps: int) -> None:
+    """Of one that is not constant."""
+    if current.ndim == 2 and len(current) != num_steps:
+        got = f"{len(current):,}"
+        raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)

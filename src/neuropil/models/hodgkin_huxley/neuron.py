@@ -23,7 +23,6 @@ Equations and steps are written once. Numba compiles them for `simulate`: many n
 runs the same lines in `forward`, for gradients. Only exp and B differ."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +33,8 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.models.hodgkin_huxley.currents import checked_currents
+from neuropil.models.hodgkin_huxley.chunks import march_in_chunks
+from neuropil.models.hodgkin_huxley.currents import checked_currents, require_steps
 from neuropil.models.hodgkin_huxley.exponential import bernoulli, both, exp, relax
 from neuropil.models.hodgkin_huxley.recording import HodgkinHuxleyRecording
 from neuropil.parts.compilation import compiled
@@ -192,14 +192,15 @@ def rk4(state, current, dt, membrane):
 
 
 @both
-def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
-    """Neurons from `first` to before `last` through all steps, in place: times and neurons of their spikes."""
+def march(take_step, state, currents, first, last, begin, end, dt, membrane, fires_at, watched, traces):
+    """Neurons from `first` to before `last` through steps from `begin` to before `end`, in place: times and neurons of
+    their spikes."""
     size, changing = last - first, currents.shape[0] > 1
     own = state[:, first:last].copy()
     v, n, m, h = own[0], own[1], own[2], own[3]
     # Numba sees from an empty list what it will hold.
     before, times, neurons = np.empty(size), [0.0 for _ in range(0)], [0 for _ in range(0)]
-    for step in range(num_steps):
+    for step in range(begin, end):
         current, crossed = currents[step if changing else 0, first:last], 0
         for i in range(size):
             before[i] = v[i]
@@ -304,9 +305,7 @@ class HodgkinHuxley(nn.Module):
         the neurons whose voltages and gates are wanted (none without it)."""
         currents = checked_currents(current)
         num_steps = self.num_steps(duration, dt, method, currents.min().item())
-        if current.ndim == 2 and len(current) != num_steps:
-            got = f"{len(current):,}"
-            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
+        require_steps(current, num_steps)
         size, watched = currents.shape[1], torch.empty(0) if watch is None else watch
         if len(outside := watched[(watched < 0) | (watched >= size)]):
             raise InputError(f"neurons to watch must be of 0 to {size - 1}", got=f"{int(outside[0])}")
@@ -314,13 +313,14 @@ class HodgkinHuxley(nn.Module):
         membrane, begin = self.numbers(), torch.full_like(currents[0], self.rest if start is None else start)
         first_state = steady_state(begin, membrane.speed, membrane.shift)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
-        how = num_steps, dt, membrane, self.config.fires_at, watched, traces
-
-        def run(first: int) -> tuple[np.ndarray, np.ndarray]:
-            return MARCHES[method](state, currents.numpy(), first, min(first + NEURONS_AT_ONCE, size), *how)
-
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            times, neurons = map(np.concatenate, zip(*pool.map(run, range(0, size, NEURONS_AT_ONCE)), strict=True))
+        how = dt, membrane, self.config.fires_at, watched, traces
+        times, neurons = march_in_chunks(
+            lambda *places: MARCHES[method](state, currents.numpy(), *places, *how),
+            size,
+            num_steps,
+            at_once=NEURONS_AT_ONCE,
+            threads=torch.get_num_threads(),
+        )
         if not np.isfinite(state).all():
             fix = "take shorter steps"
             raise InputError("voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix=fix)

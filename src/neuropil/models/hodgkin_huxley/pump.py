@@ -27,7 +27,8 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.models.hodgkin_huxley.currents import checked_currents
+from neuropil.models.hodgkin_huxley.chunks import march_in_chunks
+from neuropil.models.hodgkin_huxley.currents import checked_currents, require_steps
 from neuropil.models.hodgkin_huxley.exponential import both, exp
 from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxley,
@@ -50,6 +51,10 @@ class PumpConfig(Config):
     diameter: float = option(10.0, "diameter of the axon (µm): in a thin one concentrations change fast", low=0.1)
     sodium_outside: float = option(145.0, "sodium concentration outside (mM)", low=1, high=1000)
     potassium_inside: float = option(140.0, "potassium concentration inside at rest (mM)", low=1, high=1000)
+
+    def without_effect(self) -> dict[str, str]:
+        others = (each.name for each in self.options() if each.name != "pump")
+        return {} if self.pump else dict.fromkeys(others, "an axon without --pump")
 
 
 class Ions(NamedTuple):
@@ -120,14 +125,15 @@ def ion_flows(v, state, sodium, membrane, ions):
 
 
 @compiled
-def march_ions(state, concentrations, currents, num_steps, dt, membrane, ions, fires_at, every, traces):
-    """All neurons through all steps, in place: times and neurons of their spikes. The voltage moves with the
-    concentrations of the step's beginning, these with the voltage of its middle, where staggered gates are."""
+def march_ions(state, concentrations, currents, first, last, begin, end, dt, membrane, ions, fires_at, every, traces):
+    """Neurons from `first` to before `last` through steps from `begin` to before `end`, in place: times and neurons of
+    their spikes. The voltage moves with the concentrations of the step's beginning, these with the voltage of its
+    middle, where staggered gates are."""
     times, neurons = [0.0 for _ in range(0)], [0 for _ in range(0)]
-    for i in range(currents.shape[1]):
+    for i in range(first, last):
         now = MembraneState(state[0, i], state[1, i], state[2, i], state[3, i])
         sodium, potassium = concentrations[0, i], concentrations[1, i]
-        for step in range(num_steps):
+        for step in range(begin, end):
             current = currents[step if currents.shape[0] > 1 else 0, i]
             own = at_concentrations(membrane, ions, sodium, potassium)
             later = staggered(now, current, dt, own)
@@ -141,6 +147,8 @@ def march_ions(state, concentrations, currents, num_steps, dt, membrane, ions, f
             if (step + 1) % every == 0:
                 place = (step + 1) // every - 1
                 traces[0, place, i], traces[1, place, i], traces[2, place, i] = now.v, sodium, potassium
+        state[0, i], state[1, i], state[2, i], state[3, i] = now.v, now.n, now.m, now.h
+        concentrations[0, i], concentrations[1, i] = sodium, potassium
     return np.array(times), np.array(neurons)
 
 
@@ -191,17 +199,22 @@ class PumpedAxon:
         can be `blocked`, as ouabain does."""
         currents = checked_currents(current)
         num_steps = self.model.num_steps(duration, dt, "staggered", currents.min().item())
-        if current.ndim == 2 and len(current) != num_steps:
-            got = f"{len(current):,}"
-            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
+        require_steps(current, num_steps)
         stride = max(1, round(every / dt))
         size, membrane = currents.shape[1], self.membrane
-        state = steady_state(torch.full((size,), self.model.rest, dtype=torch.double), membrane.speed, membrane.shift)
+        begin = torch.full((size,), self.model.rest, dtype=torch.double)
+        state = torch.stack(steady_state(begin, membrane.speed, membrane.shift)).numpy()
         concentrations = np.tile([[self.sodium], [self.potassium]], (1, size))
         traces = np.empty((3, num_steps // stride, size))
         ions = self.ions._replace(strength=0.0) if blocked else self.ions
-        how = num_steps, dt, membrane, ions, self.model.config.fires_at, stride, traces
-        times, neurons = march_ions(torch.stack(state).numpy(), concentrations, currents.numpy(), *how)
+        how = dt, membrane, ions, self.model.config.fires_at, stride, traces
+        times, neurons = march_in_chunks(
+            lambda *places: march_ions(state, concentrations, currents.numpy(), *places, *how),
+            size,
+            num_steps,
+            at_once=1,
+            threads=torch.get_num_threads(),
+        )
         if not (np.isfinite(traces).all() and (traces[1:] > 0).all()):
             got = f"currents too strong for an axon of {self.config.diameter:g} µm"
             raise InputError("concentrations must stay above 0", got=got, fix="give weaker currents or a thicker axon")

@@ -112,8 +112,9 @@ def pack_wires(
         integers(network.place(each.source) for each in network.connections),
         integers(network.place(each.target) for each in network.connections),
         integers(ports[each.target, each.tau] for each in network.connections),
-        integers(round(each.delay / dt) for each in network.connections),
-        floats(made.scale / (each.tau or 1.0) for each, made in wired),
+        delays(network, dt),
+        np.zeros(len(wired), np.int64),
+        scales(network, synapses),
         integers(-1 if each.stdp is None else next(plastic) for each in network.connections),
         row_first[:-1],
         target_first[:-1],
@@ -214,7 +215,7 @@ def pack_neurons(
     members: int,
 ) -> kernel.Neurons:
     number = network.num_neurons
-    num_slots = max((round(connection.delay / dt) for connection in network.connections), default=0) + 2
+    slots = num_slots(network, dt)
     return kernel.Neurons(
         np.concatenate([first_voltages(group, seed) for group in network.groups]),
         np.concatenate([constant_targets(group, network) for group in network.groups]),
@@ -224,9 +225,32 @@ def pack_neurons(
         joined([spikes[:, 0] for spikes in given], np.int64),
         joined([spikes[:, 1] for spikes in given], np.int64),
         wiring.new_generators(num_streams, mix(seed, "streams")),
-        np.zeros((num_slots, number), np.int32),
-        np.zeros((num_slots, len(network.groups), members), np.int64),
+        np.zeros((slots, number), np.int32),
+        np.zeros((slots, len(network.groups), members), np.int64),
     )
+
+
+def delays(network: SpikingNetwork, dt: float) -> Int64[np.ndarray, " connection"]:
+    """Steps."""
+    return integers(round(each.delay / dt) for each in network.connections)
+
+
+def scales(network: SpikingNetwork, synapses: Sequence[Synapses]) -> Float64[np.ndarray, " connection"]:
+    return floats(made.scale / (each.tau or 1.0) for each, made in zip(network.connections, synapses, strict=True))
+
+
+def with_slots(neurons: kernel.Neurons, number: int, step: int) -> kernel.Neurons:
+    """The same neurons, with the spikes of as many of the last steps before this one."""
+    before = len(neurons.recent)
+    kept = np.arange(max(0, step - min(number, before)), step)
+    recent, counts = (np.zeros((number, *each.shape[1:]), each.dtype) for each in (neurons.recent, neurons.counts))
+    recent[kept % number], counts[kept % number] = neurons.recent[kept % before], neurons.counts[kept % before]
+    return neurons._replace(recent=recent, counts=counts)
+
+
+def num_slots(network: SpikingNetwork, dt: float) -> int:
+    """Steps whose spikes are kept."""
+    return int(delays(network, dt).max(initial=0)) + 2
 
 
 def num_source_streams(network: SpikingNetwork) -> int:

@@ -5,8 +5,8 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
+from neuropil.parts.threads.barrier import own_bounds, range_start
 
 DENSE, SPARSE, SAME = range(3)
 """Connections with a weight for every pair, for some pairs, and with one weight for all."""
@@ -26,7 +26,8 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     low, high = own_bounds(size, team)
     own, same = slice(low, high), wires.kind[connection] == SAME
     counted = rule < 0 and same and many_arrive(connection, slot, groups, neurons, wires, team)
-    for member in range(team.members if then >= 0 else 0):
+    due = then >= wires.since[connection]
+    for member in range(team.members if due else 0):
         begin = groups.first[source] + range_start(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
         if rule >= 0:
@@ -45,7 +46,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
         send_counted(arriving[own], tally[own], wires.scale[connection])
     if rule >= 0:
         potentiate(rule, connection, step, groups, neurons, wires, plastic, team)
-        if then >= 0:
+        if due:
             remember_arrivals(rule, source, slot, groups, neurons, plastic, team)
 
 

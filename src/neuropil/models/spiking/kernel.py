@@ -19,8 +19,8 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY
-from neuropil.parts.barrier import atomic_load, barrier, own_bounds
 from neuropil.parts.compilation import compiled, compiled_inside
+from neuropil.parts.threads.barrier import atomic_load, barrier, own_bounds
 
 LIF, POISSON, GIVEN = range(3)
 RARE = 100
@@ -95,6 +95,8 @@ class Wires(NamedTuple):
     target: np.ndarray
     port: np.ndarray
     delay: np.ndarray
+    since: np.ndarray
+    """The first step whose spikes it carries: 0, unless its delay was changed on the way."""
     scale: np.ndarray
     """What its weights are multiplied with, 1/τ among it."""
     plastic: np.ndarray

@@ -72,8 +72,9 @@ from neuropil.models.spiking.description import Probe as Probe
 from neuropil.models.spiking.description import Projection as Projection
 from neuropil.models.spiking.description import SpikeSource as SpikeSource
 from neuropil.models.spiking.description import SpikingNetwork as SpikingNetwork
+from neuropil.models.spiking.same_wiring import require_same_wiring
 from neuropil.models.spiking.wiring import Synapses as Synapses
-from neuropil.parts.threads import TeamMember
+from neuropil.parts.threads.team import TeamMember
 from neuropil.randomness import mix
 
 __doc__ = f"{__doc__}\n{list_keys(KEYS.sections)}"
@@ -142,11 +143,11 @@ class SpikingSimulator:
         self.members = usual if threads is None else threads
         seeds = [mix(seed, "synapses", place) for place in range(len(network.connections))]
         self._synapses = [arrays.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)]
-        self._ports, ports = arrays.pack_ports(network, dt)
-        self._wires = arrays.pack_wires(network, self._synapses, ports, dt, self.members)
+        self._ports, self._places = arrays.pack_ports(network, dt)
+        self._wires = arrays.pack_wires(network, self._synapses, self._places, dt, self.members)
         self._plastic = arrays.pack_plastic(network, self._synapses, dt, self.members)
         own_streams = arrays.num_source_streams(network)
-        self._drives = arrays.pack_drives(network, ports, dt, own_streams)
+        self._drives = arrays.pack_drives(network, self._places, dt, own_streams)
         self._signals = [arrays.changing_input(group, network) for group in network.groups]
         given = [arrays.given_spikes(group, dt) for group in network.groups]
         self._groups = arrays.pack_groups(network, self._signals, given, dt)
@@ -177,6 +178,31 @@ class SpikingSimulator:
             return synapses.listed()
         first = int(self._plastic.synapse_first[rule])
         return replace(synapses, weights=self._plastic.weights[first : first + len(synapses)].copy())
+
+    def change(self, network: SpikingNetwork) -> None:
+        """Go on with other weights, where all synapses of a connection have the same, other delays, and other Poisson
+        and constant inputs; all else must be as it was. Voltages and spikes on their way stay as they are. No spike
+        arrives twice where a delay becomes longer; where it becomes shorter, spikes that would be there by now are
+        lost."""
+        require_same_wiring(self.network, network)
+        arrays.require_dt(network, self.dt)
+        wired = zip(network.connections, self._synapses, strict=True)
+        self._synapses = [
+            replace(made, scale=float(each.weight))
+            if each.stdp is None and isinstance(each.weight, int | float)
+            else made
+            for each, made in wired
+        ]
+        wires, self.network = self._wires, network
+        self._wires = wires._replace(
+            delay=arrays.delays(network, self.dt),
+            since=np.maximum(wires.since, self.step - wires.delay),
+            scale=arrays.scales(network, self._synapses),
+        )
+        self._drives = arrays.pack_drives(network, self._places, self.dt, arrays.num_source_streams(network))
+        targets = np.concatenate([arrays.constant_targets(group, network) for group in network.groups])
+        neurons = self._neurons._replace(target=targets)
+        self._neurons = arrays.with_slots(neurons, arrays.num_slots(network, self.dt), self.step)
 
     def run(self, duration: float, *, progress: Progress | None = None) -> SpikingNetworkRecording:
         """Another `duration` ms; `progress` is called with the share that is done, some times a second."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
+from neuropil.parts.threads.barrier import own_bounds, range_start
 
 TINY = 1e-200
 """Below it a decaying number becomes zero; the smallest ones would make the processor slow."""

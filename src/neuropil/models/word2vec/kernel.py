@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Int32, UInt64
 
 from neuropil.data.words.dataset import END
-from neuropil.parts.barrier import atomic_increment
 from neuropil.parts.compilation import compiled, compiled_in_any_order
+from neuropil.parts.threads.barrier import atomic_increment
 
 CHUNK = 10_000
 """Words and sentence ends that a thread takes at once."""

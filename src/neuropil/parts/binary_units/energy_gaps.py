@@ -18,7 +18,7 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.parts.binary_units.bernoulli import random_start, uniform
 from neuropil.parts.compilation import compiled
-from neuropil.parts.threads import TeamMember, team_of
+from neuropil.parts.threads.team import TeamMember, team_of
 
 ROUNDINGS = 8
 """Of Σ_j |W_ij|, the largest that a field could be."""

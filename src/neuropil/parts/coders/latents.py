@@ -48,6 +48,22 @@ def traverse(
     return points
 
 
+def plane(
+    z: Float[Tensor, " latent"],
+    axes: tuple[int, int],
+    across: Float[Tensor, " column"],
+    along: Float[Tensor, " row"],
+) -> Float[Tensor, "point latent"]:
+    """Row by row, the same point with two coordinates at each pair of values: `across` of the first axis in every row,
+    `along` of the second from row to row."""
+    if not all(0 <= axis < len(z) for axis in axes) or axes[0] == axes[1]:
+        rule = f"the axes of a plane must be two different dimensions from 0 to {len(z) - 1}"
+        raise InputError(rule, got=f"{axes[0]} and {axes[1]}")
+    points = z.repeat(len(across) * len(along), 1)
+    points[:, axes[0]], points[:, axes[1]] = across.repeat(len(along)), along.repeat_interleave(len(across))
+    return points
+
+
 def latent_grid(side: int) -> Float[Tensor, "point 2"]:
     """Row by row from the top, the points of a plane at which N(0, I) has equally much on all sides: quantiles of the
     normal distribution along both axes."""

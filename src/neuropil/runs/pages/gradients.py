@@ -1,5 +1,6 @@
 """Views of a finished run's inside, written beside its report."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ def trainable_experiment(run: Run) -> TrainableExperiment[Any]:
     """With its data, and the model as it was before training."""
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
-        raise RunError(
-            f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report"
-        )
+        if run.recipe.model is None:
+            got = f"a run of {run.name}, which only makes a report"
+            raise RunError(f"{run.folder} must hold a model for this", got=got)
+        rule = "gradients and signals are those of a model that PyTorch's gradients train on batches"
+        fix = f"`neuropil show {shlex.quote(str(run.folder))}` says what it can do"
+        raise RunError(rule, got=f"a run of {run.name}, which is trained without them", fix=fix)
     return experiment
 
 

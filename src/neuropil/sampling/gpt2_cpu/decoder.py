@@ -32,7 +32,7 @@ from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.positions import require_context
-from neuropil.parts.threads import team_of
+from neuropil.parts.threads.team import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
 ROWS_AT_ONCE = 4096

@@ -22,9 +22,9 @@ from numba.core.errors import NumbaError
 from numba.extending import overload
 from numba.typed.typedlist import List
 
-from neuropil.parts.barrier import barrier, thread_range
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled_in_any_order
+from neuropil.parts.threads.barrier import barrier, thread_range
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.parts.threads import one_thread
+from neuropil.parts.threads.team import one_thread
 
 Logits: TypeAlias = Float[Tensor, "row token"]
 Seen: TypeAlias = Bool[Tensor, "row token"]
@@ -79,6 +79,16 @@ def filter_logits(
     return z
 
 
+def probabilities(
+    z: Logits, sampling: SamplingConfig, *, seen: Seen | None = None, never: Sequence[int] = ()
+) -> Logits:
+    """What a token is drawn with after the filters; all of it is the best token's where decoding is greedy."""
+    z = filter_logits(z, sampling, seen=seen, never=never)
+    if sampling.greedy:
+        return torch.zeros_like(z).scatter_(-1, z.argmax(-1, keepdim=True), 1.0)
+    return z.softmax(-1)
+
+
 def penalise(z: Logits, seen: Seen, penalty: float) -> Logits:
     return torch.where(seen, torch.where(z < 0, z * penalty, z / penalty), z)
 
@@ -112,6 +122,12 @@ def draw(z: Logits, generators: Sequence[torch.Generator]) -> Int64[Tensor, " ro
     chance = torch.cat([torch.rand(1, 1, generator=generator, dtype=torch.float64) for generator in generators])
     # The first sum that is larger: tokens without any probability add nothing to it, and are never the first.
     return torch.searchsorted(sums, chance, right=True)[:, 0]
+
+
+def skip_draws(generator: torch.Generator, count: int) -> None:
+    """As if so many tokens had been drawn from it."""
+    for _ in range(count):
+        torch.rand(1, 1, generator=generator, dtype=torch.float64)
 
 
 def require_choice(z: Logits) -> None:

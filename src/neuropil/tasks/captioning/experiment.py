@@ -16,13 +16,15 @@ from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
 from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.captioning import report
 from neuropil.tasks.captioning.predictor import PICTURES_AT_ONCE, TOKENIZER_FILE, CaptionWriter
 from neuropil.tasks.captioning.scores import baselines, score_captions
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 
 class CaptionTokensConfig(Config):
@@ -103,6 +105,11 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
             cast(Captioner, learner.model), self.tokenizer, self.writer.max_tokens, self.writer.beam_width
         )
         return writer.caption(self.splits.test.pictures).texts
+
+    def preview(self) -> Preview:
+        part = self.captioned[self.watched_part]
+        shown = part.pictures[: preview.SHOWN]
+        return preview.pictures(shown, captions=self.writer.caption(shown, beam_width=1).texts)
 
     def score(self, learner: Learner, predictions: list[str]) -> dict[str, float]:
         forced = evaluate(learner, self.batches("test"))["token_accuracy"]

@@ -95,6 +95,10 @@ class AttackedExamples:
         """As the model saw them: pictures as floats from 0 to 255, rows as the data has them."""
         return restored(self.found.perturbed.cpu(), self.schema)
 
+    @property
+    def header(self) -> list[str]:
+        return ["predicted class", "outcome", f"{NORMS[self.norm]} distance ({unit_of(self.schema)})"]
+
     def lines(self) -> list[list[str]]:
         return [
             [f"{before} → {after}", "fooled" if success else "not fooled", f"{distance:.3g}"]

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import eq
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -15,7 +16,7 @@ from neuropil.adversarial.threat_model import ThreatModel
 from neuropil.config import option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.dataset import Examples, Schema, restored
 from neuropil.data.splits import PartName, Splits
 from neuropil.data.weights import ClassWeightsConfig, class_weights, class_weights_note, weights_note
 from neuropil.errors import InputError
@@ -23,14 +24,17 @@ from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batches, Learner
+from neuropil.tasks import preview
 from neuropil.tasks.classification import report
 from neuropil.tasks.classification.predictor import UNITS, ExamplePredictor, in_order
 from neuropil.tasks.classification.robustness import RobustnessTest, robustness_section
 from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
 from neuropil.tasks.classification.threats import feature_units, threat_model
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
+from neuropil.tasks.predictor import Predictions
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 
 class ObjectiveConfig(ClassWeightsConfig):
@@ -156,6 +160,20 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         measured = evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
         risks = {} if self.robustness is None else self.robustness.risks(learner.model)
         return measured | final_scores(predictions, self.splits.test) | risks
+
+    def preview(self) -> Preview:
+        """Predictions beside the labels."""
+        shown = preview.spread(self.examples[self.watched_part])
+        found = ExamplePredictor(self.model, self.schema).predict_examples(shown.inputs)
+        said = [line[0] for line in found.lines()]
+        labels = [report.label_of(shown, index) for index in range(len(shown))]
+        if self.schema.kind == "image":
+            right = [*map(eq, found.labels, labels)] if isinstance(found, Predictions) and found.classes else []
+            return preview.pictures(shown.inputs, captions=said, right=right)
+        names = preview.feature_names(self.schema)[: preview.MOST_COLUMNS]
+        rows = restored(shown.inputs, self.schema)[:, : preview.MOST_COLUMNS].tolist()
+        both = [[*row, *answers] for row, *answers in zip(rows, said, labels, strict=True)]
+        return preview.pairs([*names, "predicted", self.schema.target or "label"], both)
 
     def scoring_seconds(self) -> float:
         return 0.0 if self.robustness is None else self.robustness.seconds(self.model)

@@ -11,7 +11,8 @@ from neuropil.models.cnn import CNN, CNNConfig
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.objectives import Classification
 from neuropil.randomness import initialised
-from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit
 
 WIDTH, BATCH = 16, 64
 

@@ -17,25 +17,31 @@ from neuropil.data.splits import PartName
 from neuropil.data.weights import WeightedBatches, step_weights
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
-from neuropil.models.forecaster import BANDS, LEVELS, Forecaster, QuantileRegression
+from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, Forecaster, QuantileRegression
 from neuropil.protocols import Batches, Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.forecasting import report
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
 from neuropil.tasks.forecasting.linear import LinearStart
 from neuropil.tasks.forecasting.predictor import CALIBRATION_FILE, WINDOWS_AT_ONCE, SeriesForecaster
 from neuropil.tasks.forecasting.scores import (
+    SCORED_BAND,
     UNSTRETCHED,
     Rolled,
     adaptive_factors,
+    band_of,
     error_quantiles,
     stretched,
 )
+from neuropil.training.config import TrainingConfig
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 from neuropil.training.weights import save_model
 
 MOST_IN_A_PASS = 10_000
+FORECASTS_SHOWN = 4
+"""In previews."""
 
 
 class ForecastingExperiment(TrainableExperiment[Rolled]):
@@ -111,6 +117,26 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         validation = self._uncalibrated(self.splits.validation)
         self.network.linear.copy_(linear)
         return adaptive_factors(validation, torch.tensor([self.splits.test_begin]))[0]
+
+    def preview(self) -> Preview:
+        """Forecasts from a few origins, with bands that are not calibrated yet."""
+        windows = self.windows[self.watched_part].thinned(FORECASTS_SHOWN)
+        rolled, table, length = self._uncalibrated(windows), self.splits.table, self.splits.panel.window
+        quantiles = windows.restored(rolled.quantiles)
+        history, truth = windows.restored(windows.history(length)), windows.restored(rolled.target)
+        low, high = band_of(quantiles, SCORED_BAND)
+        places = zip(windows.series.tolist(), windows.origins.tolist(), strict=True)
+        return preview.curves(
+            {
+                "name": f"{table.series[number].name} {table.label(origin)}".strip(),
+                "history": preview.numbers(history[index, -preview.MOST_POINTS :]),
+                "forecast": preview.numbers(quantiles[index, :, MEDIAN]),
+                "low": preview.numbers(low[index]),
+                "high": preview.numbers(high[index]),
+                "truth": preview.numbers(truth[index].masked_fill(~rolled.valid_mask[index], torch.nan)),
+            }
+            for index, (number, origin) in enumerate(places)
+        )
 
     def score(self, learner: Learner, predictions: Rolled) -> dict[str, float]:
         return predictions.scores()

@@ -112,7 +112,7 @@ class SeriesForecaster:
         """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of
         which is the latest."""
         table = self._table(inputs)
-        panel = self._panel(table)
+        panel = self.panel(table)
         last = panel.last_windows()
         quantiles = last.restored(stretched(self.quantiles(last), self._factors(panel, last)))
         if not quantiles.isfinite().all():
@@ -130,7 +130,7 @@ class SeriesForecaster:
 
     def evaluate(self, table: SeriesTable) -> dict[str, float]:
         """Scores of forecasts from every origin that has a window of history before it and a horizon after."""
-        panel = self._panel(table)
+        panel = self.panel(table)
         windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
         if not len(windows):
             needed = panel.table.step.of(self.window + self.horizon)
@@ -155,7 +155,8 @@ class SeriesForecaster:
         recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)
         return adaptive_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.factors)
 
-    def _panel(self, table: SeriesTable) -> Panel:
+    def panel(self, table: SeriesTable) -> Panel:
+        """In the units of the training data, where a series was in it."""
         own = find_units(table, self.season, table.end)
         units = [self.units.get(series.name, found) for series, found in zip(table.series, own, strict=True)]
         return Panel.of(table, self.window, self.horizon, self.longest_gap, units)

@@ -3,10 +3,11 @@ for."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, ClassVar, cast
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
 from neuropil.errors import InputError
@@ -17,6 +18,7 @@ from neuropil.sampling.diffusion import (
     Pictures,
     Predict,
     guided,
+    sampling_times,
     trajectory,
 )
 from neuropil.tasks.generation.predictor import ExampleSampler
@@ -45,14 +47,43 @@ class DiffusionSampler(ExampleSampler):
         self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
     ) -> Iterator[Estimate]:
         """From x_T to x_0."""
+        return self._way(self._noise(count, generator), None, labels, options)
+
+    def way_back(
+        self,
+        pictures: Num[Tensor, "count *shape"],
+        t: int,
+        generator: torch.Generator,
+        labels: Int64[Tensor, " count"] | None,
+        **options: Any,
+    ) -> Iterator[Estimate]:
+        """From pictures with the noise of the time t to x_0, by those steps that come after it."""
+        schedule = self.diffusion.schedule
+        if not 1 <= t <= schedule.timesteps:
+            raise InputError(f"noise is added up to a time from 1 to {schedule.timesteps}", got=f"{t}")
+        noise = self._noise(len(pictures), generator)
+        x0 = self.diffusion.scaled(pictures.to(device_of(self.model)))
+        x = schedule.add_noise(x0, noise(), torch.full((len(x0),), t))
+        draws = chain([x], (noise() for _ in count()))  # the first are x_t
+        return self._way(lambda: next(draws), t, labels, options)
+
+    def _way(
+        self,
+        noise: Callable[[], Pictures],
+        begin: int | None,
+        labels: Int64[Tensor, " count"] | None,
+        options: dict[str, Any],
+    ) -> Iterator[Estimate]:
         model, (predict, config) = self.diffusion, self._predict(labels, options)
+        times = sampling_times(model.config.timesteps, config.steps, config.spacing)
         return trajectory(
             predict,
-            self._noise(count, generator),
+            noise,
             model.schedule,
             config,
             prediction=model.config.prediction,
             variance=model.config.variance,
+            times=times if begin is None else [begin, *(time for time in times if time < begin)],
         )
 
     def _predict(

@@ -16,6 +16,7 @@ from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Learner
 from neuropil.randomness import seeded
+from neuropil.tasks import preview
 from neuropil.tasks.classification.predictor import in_order
 from neuropil.tasks.classification.report import data_section
 from neuropil.tasks.experiment import Result, TrainableExperiment
@@ -23,8 +24,9 @@ from neuropil.tasks.generation import report
 from neuropil.tasks.generation.predictor import ExampleSampler
 from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.generation.scores import nearest
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 TIMED = 32
 """Samples by which the time of all is estimated."""
@@ -82,6 +84,14 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
     def predict_test(self, learner: Learner) -> Tensor:
         sampler = self.make_sampler(learner.model)
         return sampler.sample_labels(self.scorer.count, seeded(self.seed, "samples"), self.labels)
+
+    def preview(self) -> Preview:
+        """Samples, always from the same random numbers; a row of each class, where the model knows classes."""
+        sampler = self.make_sampler(self.model)
+        labels = torch.arange(preview.SHOWN) % len(self.schema.classes) if sampler.conditional else None
+        made = sampler.sample_labels(preview.SHOWN, seeded(self.seed, "preview"), labels)
+        names = [] if labels is None else [self.schema.classes[label] for label in labels.tolist()]
+        return preview.examples(made, self.schema, names=names)
 
     def require_scorable(self) -> None:
         self.scorer.require_examples()

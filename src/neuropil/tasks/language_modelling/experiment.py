@@ -16,14 +16,18 @@ from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
 from neuropil.metrics import find_metric
 from neuropil.protocols import Batches, Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.language_modelling import report
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 from neuropil.tasks.language_modelling.scores import baselines, scores
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 P = TypeVar("P")
+PREVIEWED_TOKENS, TEMPERATURES = 100, (0.5, 0.8)
+"""Of previews."""
 
 
 @runtime_checkable
@@ -120,6 +124,14 @@ class LanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
 
     def predict_test(self, learner: Learner) -> dict[str, float]:
         return evaluate(self.scorer, self.batches("test"))
+
+    def preview(self) -> Preview:
+        """How it goes on with a held-out text, at two temperatures, always from the same random numbers."""
+        model = self.language_model
+        prompt = report.prompt_of(model, self.texts[self.watched_part])
+        options = {"length": PREVIEWED_TOKENS, "seed": self.seed}
+        found = ["".join(model.generate(prompt, temperature=each, **options)) for each in TEMPERATURES]
+        return preview.texts([(prompt, text) for text in found])
 
     def score(self, learner: Learner, predictions: dict[str, float]) -> dict[str, float]:
         return scores(predictions, self.corpus.test, self.tokenizer)

@@ -26,9 +26,7 @@ MOST_BITS = 8.0
 
 
 def samples_section(model: LanguageModel[Any], text: str, seed: int) -> Section:
-    prompt = text[:PROMPT]
-    if model.context is not None:  # no more than a quarter of what the model can see, so that there is room to go on
-        prompt = model.tokenizer.decode(model.tokens_of(prompt)[: max(model.context // 4, 1)].tolist())
+    prompt = prompt_of(model, text)
     words = (
         f"The prompt is the first {len(prompt)} characters of the test part. The temperature divides the logits: at 0 "
         "the most probable token is always taken, at 1 tokens are sampled as the model expects them. Where many lines "
@@ -39,6 +37,14 @@ def samples_section(model: LanguageModel[Any], text: str, seed: int) -> Section:
         generated = "".join(model.generate(prompt, length=GENERATED, temperature=temperature, seed=seed))
         blocks += [Text(f"Temperature {temperature:g}:"), Code(without_empty_lines(f"{prompt}▷{generated}"))]
     return Section("Samples", blocks)
+
+
+def prompt_of(model: LanguageModel[Any], text: str) -> str:
+    prompt = text[:PROMPT]
+    if model.context is None:
+        return prompt
+    # No more than a quarter of what the model can see, so that there is room to go on.
+    return model.tokenizer.decode(model.tokens_of(prompt)[: max(model.context // 4, 1)].tolist())
 
 
 def without_empty_lines(text: str) -> str:

@@ -10,12 +10,14 @@ from neuropil.data.corpus.masking import MaskingName
 from neuropil.inspection.report.attention import attention_section
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.language_modelling.experiment import CorpusExperiment
 from neuropil.tasks.masked_language_modelling import report
 from neuropil.tasks.masked_language_modelling.predictor import MaskedBatches, TextFiller, scorer_for
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 SHOWN_CHARACTERS = 400
 
@@ -52,6 +54,14 @@ class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
 
     def predict_test(self, learner: Learner) -> dict[str, float]:
         return evaluate(learner, self.batches("test"))
+
+    def preview(self) -> Preview:
+        """The most probable words for masked ones, beside these."""
+        rows = [
+            [shown, ", ".join(f"{each.word} {100 * each.share:.0f} %" for each in found), word]
+            for shown, word, found in report.filled_lines(self.filler, self.texts[self.watched_part], preview.SHOWN)
+        ]
+        return preview.pairs(["text", "most probable", "masked"], rows)
 
     def score(self, learner: Learner, predictions: dict[str, float]) -> dict[str, float]:
         return predictions

@@ -190,9 +190,25 @@ class TextFiller:
         ]
         return [line for _, line in lines], [name for name, _ in lines]
 
-    @torch.no_grad()
     def fill(self, text: str, most: int = SHOWN) -> list[Filled]:
         """The `most` likeliest words for each place that says [MASK], the likeliest first; each place by itself."""
+        shares, words = self.probabilities(text).topk(min(most, len(self.tokenizer)))
+        names = [self.tokenizer.tokens(row) for row in words.tolist()]
+        best = [row[0] for row in names]
+        return [
+            Filled(
+                place + 1,
+                word.removeprefix(MARK),
+                share,
+                written(text, self.mask_token, [*best[:place], word, *best[place + 1 :]]),
+            )
+            for place, (row, each) in enumerate(zip(names, shares.tolist(), strict=True))
+            for word, share in zip(row, each, strict=True)
+        ]
+
+    @torch.no_grad()
+    def probabilities(self, text: str) -> Float[Tensor, "place token"]:
+        """Of every token, at each place that says [MASK]."""
         hidden = self.mask_token
         if hidden not in text:
             raise InputError(
@@ -206,21 +222,7 @@ class TextFiller:
                 fix="shorten it",
             )
         states = self.model.bert(tokens.to(self.model.bias.device))
-        shares, words = (
-            self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1).topk(min(most, len(self.tokenizer)))
-        )
-        names = [self.tokenizer.tokens(row) for row in words.tolist()]
-        best = [row[0] for row in names]
-        return [
-            Filled(
-                place + 1,
-                word.removeprefix(MARK),
-                share,
-                written(text, hidden, [*best[:place], word, *best[place + 1 :]]),
-            )
-            for place, (row, each) in enumerate(zip(names, shares.tolist(), strict=True))
-            for word, share in zip(row, each, strict=True)
-        ]
+        return self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1)
 
     @property
     def mask_token(self) -> str:

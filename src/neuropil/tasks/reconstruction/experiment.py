@@ -13,14 +13,16 @@ from neuropil.data.examples.dataset import Examples
 from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.classification.predictor import in_order
 from neuropil.tasks.classification.report import data_section
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.reconstruction import report
 from neuropil.tasks.reconstruction.predictor import Reconstructor
 from neuropil.tasks.reconstruction.scores import PrincipalComponents, probe_accuracy, some, squared_errors
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 
 class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent"]]):
@@ -60,6 +62,12 @@ class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent
             return in_order(self.splits.parts[part], self.device)
         size, augment = self.training.batch_size, self.augment
         return ExampleBatches(self.splits.train, size, self.seed, shuffle=True, augment=augment, device=self.device)
+
+    def preview(self) -> Preview:
+        """Examples, encoded and decoded again."""
+        shown = preview.spread(self.splits.parts[self.watched_part]).inputs
+        made = self.reconstructor.as_data(self.reconstructor.decoded(shown))
+        return preview.examples(made, self.schema, originals=shown)
 
     def require_scorable(self) -> None:
         self.require()

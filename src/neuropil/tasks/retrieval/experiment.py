@@ -16,13 +16,15 @@ from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.clip import ContrastiveMatching
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.retrieval import report
 from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.tasks.retrieval.scores import POOL, baselines
 from neuropil.tasks.texts import too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 
 
 class CaptionBatchesConfig(Config):
@@ -92,6 +94,16 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
                 u, v = model.embed_pictures(batch["picture"]), model.embed_texts(batch["caption"])
                 found.append((u @ v.mT).cpu())
         return found
+
+    def preview(self) -> Preview:
+        """Pictures, each with the caption among theirs that is nearest to it."""
+        part = self.splits.parts[self.watched_part]
+        few = part.take(torch.arange(min(preview.SHOWN, len(part))))
+        pictures, captions = few.pictures, [each[0] for each in few.captions]
+        similarities = self.retriever.embed_images(pictures) @ self.retriever.embed_texts(captions).mT
+        chosen = similarities.argmax(-1).tolist()
+        own = [captions[place] == captions[index] for index, place in enumerate(chosen)]
+        return preview.pictures(pictures, captions=[captions[place] for place in chosen], right=own)
 
     def score(self, learner: Learner, predictions: list[Float[Tensor, "picture caption"]]) -> dict[str, float]:
         return evaluate(learner, self.batches("test"))

@@ -16,12 +16,14 @@ from neuropil.data.weights import ClassWeightsConfig, WeightedBatches, class_wei
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Tagging
 from neuropil.protocols import PADDING, Batches, Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.tagging import report
 from neuropil.tasks.tagging.predictor import Tagger
 from neuropil.tasks.tagging.scores import baselines, score_tags
 from neuropil.tasks.texts import in_order, too_long_note
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
+from neuropil.training.previews import Preview
 
 
 class TagTokensConfig(Config):
@@ -95,6 +97,15 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
 
     def predict_test(self, learner: Learner) -> list[list[str]]:
         return self.tagger.tag(self.splits.test.tokens).tags
+
+    def preview(self) -> Preview:
+        part = self.texts[self.watched_part]
+        few, between = part.tokens[: preview.SHOWN], " " if part.kind == "words" else ""
+        rows = [
+            [between.join(tokens), " ".join(found), " ".join(tags)]
+            for tokens, found, tags in zip(few, self.tagger.tag(few).tags, part.tags, strict=False)
+        ]
+        return preview.pairs(["text", "predicted tags", "tags"], rows)
 
     def score(self, learner: Learner, predictions: list[list[str]]) -> dict[str, float]:
         return score_tags(predictions, self.splits.test.tags)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from torch import nn
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from neuropil.data.batches import EncodedTexts, Sequences
 from neuropil.data.tagged_texts.dataset import TaggedTexts
@@ -95,9 +96,18 @@ class Tagger:
         tags = [list(chain.from_iterable(next(following) for _ in range(0, len(text), size))) for text in texts]
         return TaggedAnswers([list(text) for text in texts], tags, joined=self.vocabulary.kind == "characters")
 
+    @torch.no_grad()
+    def probabilities_by_token(self, text: str) -> tuple[list[str], Float[Tensor, "time tag"]]:
+        """The first tokens of a text, as many as are read at once, and the probabilities of their tags."""
+        tokens, numbers = self._first_tokens(text)
+        return tokens, self.model(numbers)[0].softmax(-1).cpu()
+
     def passage(self, text: str) -> Passage:
+        tokens, numbers = self._first_tokens(text)
+        return Passage(lambda: self.model(numbers), lambda _: tokens)
+
+    def _first_tokens(self, text: str) -> tuple[list[str], Int64[Tensor, "row time"]]:
         tokens = self.vocabulary.split(text)[: self.max_tokens]
         if not tokens:
             raise InputError("a text must have at least one token", got=f"{text!r}", fix="give it a word or two")
-        numbers = torch.tensor([self.vocabulary.encode(tokens)], device=device_of(self.model))
-        return Passage(lambda: self.model(numbers), lambda _: tokens)
+        return tokens, torch.tensor([self.vocabulary.encode(tokens)], device=device_of(self.model))

@@ -78,6 +78,10 @@ class AttackedTexts:
         words, others = (self.tokenizer.tokens(tokens.tolist()) for tokens in (each.original, each.tokens))
         return " ".join(w if w == other else f"[{w} → {other}]" for w, other in zip(words, others, strict=True))
 
+    @property
+    def header(self) -> list[str]:
+        return ["predicted class", "outcome", "substituted words"]
+
     def lines(self) -> list[list[str]]:
         return [
             [

@@ -17,13 +17,15 @@ from neuropil.data.weights import ClassWeightsConfig, class_weights, class_weigh
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.text_classification import report
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, TextClassifier
 from neuropil.tasks.text_classification.scores import classifiers
 from neuropil.tasks.texts import in_order, too_long_note
+from neuropil.training.config import TrainingConfig
 from neuropil.training.evaluation import evaluate
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.previews import Preview
 from neuropil.training.weights import save_model
 
 
@@ -121,6 +123,13 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
     def predict_test(self, learner: Learner) -> Float[Tensor, "text class"]:
         numbered = dataclasses.replace(self.encoded["test"], targets=torch.arange(len(self.splits.test)))
         return self.classifier.probabilities(numbered)
+
+    def preview(self) -> Preview:
+        part = self.texts[self.watched_part]
+        few, classes = part.texts[: preview.SHOWN], self.classifier.classes
+        said = [line[0] for line in self.classifier.classify(few).lines()]
+        rows = [[text, answer, classes[target]] for text, answer, target in zip(few, said, part.targets, strict=False)]
+        return preview.pairs(["text", "predicted", "class"], rows)
 
     def score(self, learner: Learner, predictions: Float[Tensor, "text class"]) -> dict[str, float]:
         return evaluate(learner, self.batches("test"))

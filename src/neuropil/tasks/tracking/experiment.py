@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, cast
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -13,11 +14,16 @@ from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.tracker import Tracker, Tracking
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.tracking import report
 from neuropil.tasks.tracking.predictor import FilmTracker
 from neuropil.tasks.tracking.scores import extrapolated, score_tracks
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
+from neuropil.training.previews import Preview
+
+FILMS_SHOWN = 2
+"""In previews."""
 
 
 class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
@@ -67,6 +73,24 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
     def predict_test(self, learner: Learner) -> Float[Tensor, "frame 2"]:
         test = self.splits.test
         return FilmTracker(cast(Tracker, learner.model), test.size).track(test)
+
+    def preview(self) -> Preview:
+        """Positions in the frames of a few films."""
+        part = self.films[self.watched_part]
+        films = part.take(torch.arange(min(FILMS_SHOWN, len(part))))
+        found = FilmTracker(cast(Tracker, self.model), films.size).track(films)
+        lengths = films.lengths.tolist()
+        tracks = zip(films.names, found.split(lengths), films.positions.split(lengths), strict=True)
+        return preview.curves(
+            {
+                "name": f"{name}: {'xy'[side]}",
+                "history": [],
+                "forecast": preview.numbers(track[: preview.MOST_POINTS, side]),
+                "truth": preview.numbers(truth[: preview.MOST_POINTS, side]),
+            }
+            for name, track, truth in tracks
+            for side in (0, 1)
+        )
 
     def score(self, learner: Learner, predictions: Float[Tensor, "frame 2"]) -> dict[str, float]:
         return score_tracks(predictions, self.splits.test)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 from einops import rearrange
 from jaxtyping import Float
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.files import read_films, read_frames, unlabelled
-from neuropil.data.formats.arrays import as_array
+from neuropil.data.formats.arrays import as_array, as_writable
 from neuropil.errors import InputError
 from neuropil.models.tracker import Tracker
 from neuropil.progress import tracked
@@ -85,7 +84,7 @@ class FilmTracker:
         return torch.cat(found)
 
     def _as_films(self, inputs: Any) -> Films:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(as_array(inputs)))
+        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(as_writable(as_array(inputs)))
         channels, height, width = self.model.config.shape
         if channels == 1 and tensor.shape[-2:] == (height, width) and tensor.shape[-3:-2] != (1,):
             tensor = tensor.unsqueeze(-3)

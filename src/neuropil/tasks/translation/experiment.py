@@ -17,12 +17,17 @@ from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import Learner
+from neuropil.tasks import preview
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
 from neuropil.tasks.translation import report
 from neuropil.tasks.translation.predictor import PairColumns, PairVocabulary, Translator
 from neuropil.tasks.translation.scores import nearest_pair, score_translations
-from neuropil.training.loop import TrainingConfig
+from neuropil.training.config import TrainingConfig
+from neuropil.training.previews import Preview
+
+LOOKED_AT = 50
+"""Pairs among which there are some that the model can read, for previews."""
 
 
 class PairTokensConfig(Config):
@@ -105,6 +110,15 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
         lengths = translator.lengths(sources)
         readable = [text if translator.can_read(length) else "" for text, length in zip(sources, lengths, strict=True)]
         return translator.translate(readable).texts
+
+    def preview(self) -> Preview:
+        """Greedy translations beside the references."""
+        part = self.pairs[self.watched_part]
+        lengths = self.translator.lengths(part.sources[:LOOKED_AT])
+        fit = [place for place, length in enumerate(lengths) if self.translator.can_read(length)][: preview.SHOWN]
+        found = self.translator.translate([part.sources[place] for place in fit]).texts
+        rows = [[part.sources[place], text, part.targets[place]] for place, text in zip(fit, found, strict=True)]
+        return preview.pairs(["source", "translation", "reference"], rows)
 
     def score(self, learner: Learner, predictions: list[str]) -> dict[str, float]:
         return score_translations(predictions, self.splits.test.targets)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, Self, TypedDict, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypedDict, cast, runtime_checkable
 
 import torch
 from jaxtyping import Int64
@@ -19,7 +19,7 @@ from neuropil.inspection.gates import Passage
 from neuropil.inspection.recording import attention_modules, record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_alignments
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import beam_search, greedy_search
+from neuropil.sampling.text.beam_search import Hypothesis, beam_search, greedy_search
 from neuropil.sampling.text.generation import DecoderState
 from neuropil.tasks.predictor import Source, Texts, as_texts, device_of
 from neuropil.tasks.translation.scores import score_translations
@@ -40,6 +40,21 @@ class EncoderDecoder(Protocol):
     def step(self, tokens: Tensor, state: Any) -> Tensor: ...
 
     def hidden(self, source: Tensor, target: Tensor) -> Tensor: ...
+
+
+class Beam(NamedTuple):
+    """One translation that a beam search found; `score` is its log-probability over the length factor."""
+
+    text: str
+    log_probability: float
+    score: float
+
+
+class WrittenToken(NamedTuple):
+    token: str
+    share: float
+    alternatives: list[tuple[str, float]]
+    """The likeliest tokens at this place, with their probabilities."""
 
 
 class SearchOptions(TypedDict):
@@ -144,6 +159,29 @@ class Translator:
         maps.sort(key=lambda each: "cross" in each.name)  # a viewer opens with the last one, which people come for
         return Alignment(maps, title=arrow_between(text, translation))
 
+    def beams(self, text: str, beam_width: int, length_penalty: float = 0.6) -> list[Beam]:
+        """Up to so many translations of a text, the best first."""
+        found = self._search([text], beam_width, length_penalty)[0]
+        return [
+            Beam(self.vocabulary.target.decode(one.tokens), one.log_probability, one.score(length_penalty))
+            for one in found
+        ]
+
+    @torch.no_grad()
+    def alternatives(self, text: str, translation: str, most: int = 5) -> list[WrittenToken]:
+        """Each token of the translation, the end last, with its probability after those before it, and the likeliest
+        in its place."""
+        source, target = self._tokens(text, translation)
+        shares = self.model(self._row(source), self._row(target[:-1]))[0].softmax(-1).cpu()
+        best = shares.topk(min(most, shares.shape[-1]))
+        written = labels(self.vocabulary.target, target[1:])
+        return [
+            WrittenToken(token, float(row[number]), list(zip(labels(self.vocabulary.target, ids), likely, strict=True)))
+            for token, number, row, ids, likely in zip(
+                written, target[1:], shares, best.indices.tolist(), best.values.tolist(), strict=True
+            )
+        ]
+
     def passage(self, text: str) -> Passage:
         """The text, and the model's own translation of it, for whoever watches recurrent cells at work."""
         source, target = self._tokens(text, self.translate([text]).texts[0])
@@ -182,6 +220,11 @@ class Translator:
             yield group
 
     def _decode(self, texts: list[str], beam_width: int, length_penalty: float) -> list[tuple[str, float]]:
+        best = [ranked[0] for ranked in self._search(texts, beam_width, length_penalty)]
+        return [(self.vocabulary.target.decode(one.tokens), one.log_probability) for one in best]
+
+    def _search(self, texts: list[str], beam_width: int, length_penalty: float) -> list[list[Hypothesis]]:
+        """For each text what was found, the best first."""
         sources = [[*ids, END] for ids in self.vocabulary.source.encode(texts)]
         longest, device = max(map(len, sources)), device_of(self.model)
         padded = torch.tensor([ids + [0] * (longest - len(ids)) for ids in sources], device=device)
@@ -190,11 +233,8 @@ class Translator:
         with torch.no_grad():
             state = self._decoder.begin(padded)
         if beam_width == 1:
-            written = greedy_search(step, state, limits, **options)
-        else:
-            found = beam_search(step, state, limits, width=beam_width, length_penalty=length_penalty, **options)
-            written = [ranked[0] for ranked in found]
-        return [(self.vocabulary.target.decode(one.tokens), one.log_probability) for one in written]
+            return [[one] for one in greedy_search(step, state, limits, **options)]
+        return beam_search(step, state, limits, width=beam_width, length_penalty=length_penalty, **options)
 
     def _require_short(self, length: int) -> None:
         if self.longest is not None and not self.can_read(length):

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from neuropil.parts.threads import TeamMember, ThreadTeam, team_of
+from neuropil.parts.threads.team import TeamMember, ThreadTeam, team_of
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])

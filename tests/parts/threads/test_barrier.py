@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neuropil.parts.barrier import barrier, thread_range
 from neuropil.parts.compilation import compiled
-from neuropil.parts.threads import ThreadTeam
+from neuropil.parts.threads.barrier import barrier, thread_range
+from neuropil.parts.threads.team import ThreadTeam
 
 
 @compiled

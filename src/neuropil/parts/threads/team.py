@@ -29,7 +29,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 
 class TeamMember(NamedTuple):
-    """What a compiled function knows of its thread; `neuropil.parts.barrier` has what it can do with it."""
+    """What a compiled function knows of its thread; `neuropil.parts.threads.barrier` has what it can do with it."""
 
     member: int
     members: int

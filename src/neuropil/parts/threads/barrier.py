@@ -4,7 +4,7 @@
         work(thread_range(size, team))    each its own part
         barrier(team)                     nobody goes on before all have arrived
 
-`team` is a `neuropil.parts.threads.TeamMember`. A barrier takes some tenths of a microsecond on free cores."""
+`team` is a `neuropil.parts.threads.team.TeamMember`. A barrier takes some tenths of a microsecond on free cores."""
 
 import sys
 from typing import Any

@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lab.tiny_runs import tiny
+from neuropil.inspection.heads import masked_heads
+from neuropil.inspection.report.attention import self_attention, tokens_of
+from neuropil.runs.run import Run
+
+
+def test_a_typed_text_is_read_and_a_removed_head_changes_the_answer(
+    lab: Any, page: Any, trained_run: Callable[..., Run], tmp_path: Path
+):
+    run = tiny(trained_run, tmp_path, "bert_classifier")
+    text = "You write the class."
+    page.goto(lab.link("/view/attention", run="bert_classifier"))
+    page.get_by_label("Text", exact=True).fill(text)
+    page.locator(".tokens .token", has_text="write").click()
+    maps = self_attention(run.predictor, tokens_of(run.predictor, text))
+    place = list(maps[-1].queries).index("write")
+    shown = [float(each.get_attribute("data-value")) for each in page.locator(".finding [data-value]").all()]
+    weights = torch.as_tensor(maps[-1].weights)[0, place].sort(descending=True).values[: len(shown)]
+    torch.testing.assert_close(torch.tensor(shown), weights, atol=1e-6, rtol=0)
+
+    layer = maps[0].name
+    page.get_by_label("keep head 2 of layer 1").click()
+    page.get_by_role("heading", name="Answer without 1 head").wait_for()
+    with masked_heads(run.model, {layer: [1]}):
+        expected = dict(zip(run.predictor.classes, run.classify(text).scores[0].tolist(), strict=True))
+    for name, share in expected.items():
+        value = page.locator(f'.answers [data-value][data-name="{name}"]').get_attribute("data-value")
+        assert abs(float(value) - share) < 1e-6
+    page.get_by_role("button", name="Restore all", exact=True).click()
+    page.get_by_role("heading", name="Answer", exact=True).wait_for()
