@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -30,7 +29,7 @@ def test_updates_are_those_of_the_loop(tmp_path: Path):
 
 
 class EveryOther(DigitLearner):
-    def phases(self) -> Sequence[Phase]:
+    def phases(self) -> list[Phase]:
         return [replace(phase, every=2) for phase in super().phases()]
 
 

@@ -127,7 +127,12 @@ VIEWS = (
         "Optimisers racing",
         "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
         ("optimizers",),
-        ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
+        (
+            "neuropil.recipes.optimizers.race",
+            "neuropil.training.optimizers._momentum",
+            "neuropil.training.optimizers._rmsprop",
+            "neuropil.training.optimizers._adam",
+        ),
         needs_run=False,
     ),
     LabView(
