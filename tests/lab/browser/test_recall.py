@@ -18,5 +18,5 @@ def test_a_covered_pattern_comes_back_and_is_named(lab: Any, page: Any, trained_
     page.get_by_label("Step", exact=True).fill("3")
     total = sum(map(sum, expected["frames"][3]))
     page.locator(f"canvas[aria-label='What it has become'][data-value='{total}']").wait_for()
-    energy = page.locator("p[role=status] [data-value]").first.get_attribute("data-value")
+    energy = page.locator("p.said [data-value]").first.get_attribute("data-value")
     assert float(energy) == expected["energies"][expected["points"][3]]

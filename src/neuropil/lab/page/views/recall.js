@@ -4,6 +4,7 @@ import { chooser } from "../chooser.js";
 import { button, buttons, controls, figure, h, inTurn, lines, number, picture, player, replace, select, slider, toggle } from "../widgets.js";
 
 const DAMAGES = { cover: "covered in part", noise: "wrong pixels", none: "as it is" };
+const USUAL = { cover: 0.5, noise: 0.15, none: 0 };
 const SIDES = [["bottom", "the bottom"], ["top", "the top"], ["left", "the left"], ["right", "the right"]];
 
 export default async function recall(view) {
@@ -13,11 +14,11 @@ export default async function recall(view) {
   const large = (rows, label, pixels = 112) => picture(rows, { pixels, label });
   const whole = large(path.whole, "The whole picture"), given = large(path.given, "What is given"), now = large(path.given, "What it has become", 176);
   const curve = lines({ title: first.energy[0].toUpperCase() + first.energy.slice(1), x: { hopfield: "changed units", rbm: "Gibbs steps", predictive_coding: "inference steps" }[system], height: 230, onpoint: (x) => { at = nearest(x); show(); } });
-  const said = h("p", { role: "status" });
+  const said = h("p", { class: "said" });
   const step = slider({ label: "Step", min: 0, max: 1, step: 1, value: 0, onchange: (value) => { at = value; show(); } });
   const shown = () => { side.hidden = values.damage !== "cover"; hold.hidden = side.hidden || system === "predictive_coding"; share.hidden = values.damage === "none"; };
   const change = (name) => (value) => { values[name] = value; view.set({ [name]: value }); shown(); ask(); };
-  const damage = select({ label: "The picture is", options: first.damages.map((each) => [each, DAMAGES[each]]), value: values.damage, onchange: change("damage") });
+  const damage = select({ label: "The picture is", options: first.damages.map((each) => [each, DAMAGES[each]]), value: values.damage, onchange: (value) => { values.share = USUAL[value]; share.set(values.share); view.set({ share: values.share }); change("damage")(value); } });
   const side = select({ label: "Covered from", options: SIDES, value: values.side, onchange: change("side") });
   const share = slider({ label: "Share", min: 0, max: 0.95, step: 0.01, value: values.share, onchange: change("share") });
   const hold = toggle({ label: "Hold what is not covered", value: values.hold, onchange: change("hold") });
@@ -33,7 +34,7 @@ export default async function recall(view) {
   } });
   const choice = chooser({ view, first, onchange: () => ask() });
   const asked = () => ({ damage: values.damage, side: values.side, share: values.share, hold: values.hold, steps: values.steps, temperature: values.temperature, seed: values.seed, ...choice.chosen.request });
-  const ask = inTurn(async () => { path = await view.ask("settle", asked()); at = Infinity; show(); });
+  const ask = inTurn(async () => { path = await view.ask("settle", asked()); at = Infinity; show(); view.say(path.found); });
   const nearest = (x) => path.points.reduce((best, each, index) => (Math.abs(each * path.every - x) < Math.abs(path.points[best] * path.every - x) ? index : best), 0);
 
   function show() {
