@@ -28,7 +28,7 @@ EXAMPLES = {
 }
 
 
-class ReadRequest(HeadsRequest):
+class AttentionRequest(HeadsRequest):
     text: str = option("", "the text that is read")
     layer: str = option("", "name of the attention module that is shown; the first by default")
     head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
@@ -43,7 +43,7 @@ def open_view(run: Run) -> dict[str, Any]:
     layers = layers_of(run.model)
     if not layers:
         raise InputError("attention is shown of models with heads", got="one whose heads were all removed")
-    example = ReadRequest(text=EXAMPLES.get(run.name, EXAMPLES["gpt2"]), layer=layers[-1]["name"])
+    example = AttentionRequest(text=EXAMPLES.get(run.name, EXAMPLES["gpt2"]), layer=layers[-1]["name"])
     mask = run.predictor.mask_token if isinstance(run.predictor, TextFiller) else None
     return {
         "system": run.name,
@@ -56,7 +56,7 @@ def open_view(run: Run) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def read(run: Run, request: ReadRequest) -> dict[str, Any]:
+def read(run: Run, request: AttentionRequest) -> dict[str, Any]:
     trained, off = run.predictor, request.removed
     tokens = tokens_of(trained, request.text)
     room = min(MOST_TOKENS, trained.model.config.context)
