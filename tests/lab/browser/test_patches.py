@@ -16,7 +16,7 @@ def test_a_head_is_shown_over_the_picture_and_can_be_removed(lab: Any, page: Any
     page.get_by_role("button", name="Example 4").click()
     page.locator('[data-head="blocks.0.attention:1"]').click()
     page.get_by_role("heading", name="Layer 1, head 2").wait_for()
-    largest = patch_maps(run.model, picture).heads["blocks.0.attention"][0, 1].max()
+    largest = patch_maps(run.predictor.model, picture).heads["blocks.0.attention"][0, 1].max()
     shown = float(page.locator(".finding [data-value]").first.get_attribute("data-value"))
     assert abs(shown - float(largest)) < 1e-5
     page.get_by_label("keep head 1 of layer 2").click()

@@ -21,7 +21,7 @@ VIEW = find_view("patches")
 def test_the_class_token_looks_where_the_library_says(trained_run: Callable[..., Run], name: str):
     run = trained_run(name, **SMALL[name])
     picture = scenes(run, 12).pictures[2:3] if name == "clip" else held_out(run).examples.inputs[2:3]
-    maps = patch_maps(run.model, picture)
+    maps = patch_maps(run.predictor.model, picture)
     answer = ask(VIEW, "look", run, {"example": 2})
     assert answer["picture"] == picture[0, 0].tolist()
     torch.testing.assert_close(torch.tensor(answer["rollout"]), maps.rollout[0], atol=1e-6, rtol=0)
