@@ -22,9 +22,11 @@ MOST_SERIES = 500
 
 
 class ForecastRequest(Config):
-    series: int = option(0, "number of the series", low=0)
-    origin: int | None = option(None, "step that the forecast begins at; by default the last with a whole truth", low=0)
-    share: float = option(0.8, "share of the truth that the band should hold")
+    series: int = option(0, "number of the series", low=0, high=10**6)
+    origin: int | None = option(
+        None, "step that the forecast begins at; by default the last with a whole truth", low=0, high=10**9
+    )
+    share: float = option(0.8, "share of the truth that the band should hold", low=0, high=1)
     steps: tuple[int, ...] = option((), "steps of the history that are changed", low=0)
     values: tuple[float, ...] = option((), "their values", low=-1e12, high=1e12)
 
