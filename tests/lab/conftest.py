@@ -72,8 +72,8 @@ def trained_run(lab_runs: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture(scope="session")
-def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
-    """A run of a system of texts, on a small book or on the sentences of it: `text_run("gpt2")`."""
+def text_run(lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system of texts, on a few hundred sentences: `text_run("gpt2")` is in `texts_gpt2`."""
     sentences = [f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).' for number in range(400)]
     labelled = [f"so {number} is {kind} now,{kind}\n" for number in range(50) for kind in ("odd", "even")]
     digits = [f"{n // 100} and {n // 10 % 10} and {n % 10} is {'odd' if n % 2 else 'even'}" for n in range(400)]
@@ -86,8 +86,11 @@ def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
 
     def get(name: str) -> Run:
         path = lab_runs.parent / (f"{name}.csv" if name.endswith("classifier") else f"{name}.txt")
-        path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
-        return trained_run(name, data=path, **TEXT_OPTIONS[name])
+        folder = lab_runs / f"texts_{name}"
+        if not (folder / "model.safetensors").exists():
+            path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
+            train(name, data=path, out=folder, show_progress=False, report=False, **TEXT_OPTIONS[name])
+        return load(folder)
 
     return get
 

@@ -6,7 +6,7 @@ from neuropil.runs.run import Run
 
 def test_a_place_is_filled_and_a_word_hidden(lab: Any, page: Any, text_run: Callable[[str], Run]):
     run, text = text_run("bert"), "14 is [MASK] (see 15)"
-    page.goto(lab.link("/view/fill", run="bert"))
+    page.goto(lab.link("/view/fill", run="texts_bert"))
     page.get_by_label("text, with [MASK]").fill(text)
     best = run.fill(text, 1)[0]
     page.wait_for_function(

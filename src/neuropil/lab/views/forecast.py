@@ -22,7 +22,7 @@ MOST_SERIES = 500
 
 
 class ForecastRequest(Config):
-    series: int = option(0, "number of the series", low=0, high=1_000_000)
+    series: int = option(0, "number of the series", low=0, high=10**6)
     origin: int | None = option(
         None, "step that the forecast begins at; by default the last with a whole truth", low=0, high=10**9
     )
