@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
+from lab_browser import opened_page
 from neuropil.lab.app import create_app
 from neuropil.lab.security import Access
 from neuropil.lab.serve import bind
@@ -21,8 +22,6 @@ from neuropil.runs.start import train
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--no-first-run"]
-WAIT = 10_000
-"""Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 
 RECURRENT = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
 ATTENTIVE = {"width": 32, "heads": 2, "layers": 2, "context": 64, "updates": 40}
@@ -35,6 +34,10 @@ TEXT_OPTIONS = {
     "bert_classifier": ATTENTIVE | {"vocabulary_size": 100, "epochs": 2},
     "word2vec": {"width": 12, "epochs": 2, "min_count": 2, "threads": 1, "test": 0.2},
     "tagger": {"hidden_size": 16, "embedding_size": 8, "epochs": 4},
+}
+PAIR_OPTIONS = {
+    "transformer": {"width": 16, "heads": 2, "layers": 2, "epochs": 4, "tokens": "characters"},
+    "seq2seq": {"embedding_size": 8, "hidden_size": 16, "epochs": 4, "tokens": "characters"},
 }
 
 
@@ -69,8 +72,8 @@ def trained_run(lab_runs: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture(scope="session")
-def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
-    """A run of a system of texts, on a small book or on the sentences of it: `text_run("gpt2")`."""
+def text_run(lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system of texts, on a few hundred sentences: `text_run("gpt2")` is in `texts_gpt2`."""
     sentences = [f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).' for number in range(400)]
     labelled = [f"so {number} is {kind} now,{kind}\n" for number in range(50) for kind in ("odd", "even")]
     digits = [f"{n // 100} and {n // 10 % 10} and {n % 10} is {'odd' if n % 2 else 'even'}" for n in range(400)]
@@ -83,8 +86,24 @@ def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
 
     def get(name: str) -> Run:
         path = lab_runs.parent / (f"{name}.csv" if name.endswith("classifier") else f"{name}.txt")
-        path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
-        return trained_run(name, data=path, **TEXT_OPTIONS[name])
+        folder = lab_runs / f"texts_{name}"
+        if not (folder / "model.safetensors").exists():
+            path.write_text(kinds.get(name, "\n".join(sentences)), encoding="utf-8")
+            train(name, data=path, out=folder, show_progress=False, report=False, **TEXT_OPTIONS[name])
+        return load(folder)
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def pair_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system that translates, on numbers that are to be read backwards: `pair_run("transformer")`."""
+    pairs = [f"say {number},{str(number)[::-1]} said\n" for number in range(100, 300)]
+
+    def get(name: str) -> Run:
+        path = lab_runs.parent / "pairs.csv"
+        path.write_text("source,target\n" + "".join(pairs), encoding="utf-8")
+        return trained_run(name, data=path, **PAIR_OPTIONS[name])
 
     return get
 
@@ -118,16 +137,6 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of its own for a test, which fails where a script does or where anything asks another machine."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(WAIT)
-    opened, faults, strangers = context.new_page(), [], []
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    opened.on("request", lambda request: strangers.append(request.url) if _leaves(request.url) else None)
-    yield opened
-    context.close()
-    assert (faults, strangers) == ([], [])
-
-
-def _leaves(url: str) -> bool:
-    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:"))
+    with opened_page(browser) as (opened, faults):
+        yield opened
+    assert faults == []

@@ -14,6 +14,7 @@ from neuropil.cli import main
 from neuropil.data.captions.files import CaptionDataConfig, prepare_captions
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Gallery, Picture, Table
+from neuropil.protocols import END, START
 from neuropil.recipes import recipe
 from neuropil.recipes.captioner import CaptionerOptions, build
 from neuropil.runs.run import Run
@@ -129,6 +130,18 @@ def test_looks_are_shares_of_the_grid(run: Run):
     for words, weights in looks:
         assert weights.shape == (len(words), 6, 6)
         torch.testing.assert_close(weights.sum((1, 2)), torch.ones(len(words)))
+
+
+def test_alternatives_have_the_probabilities_of_one_step_after_the_other(run: Run):
+    picture = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 1, 24, 24), dtype=np.uint8))
+    words = [*run.predictor.tokenizer.encode(["a six left of a two"])[0], END]
+    found = run.predictor.alternatives(picture, "a six left of a two", most=3)
+    with torch.no_grad():
+        state = run.model.begin(picture)
+        for before, number, each in zip([START, *words[:-1]], words, found, strict=True):
+            shares = run.model.step(torch.tensor([[before]]), state)[0].softmax(-1)
+            assert each.share == pytest.approx(float(shares[number]), abs=1e-5)
+            assert [share for _, share in each.alternatives] == pytest.approx(shares.topk(3).values.tolist(), abs=1e-5)
 
 
 def test_a_caption_does_not_depend_on_the_others_or_on_the_beam_of_one(run: Run):

@@ -20,6 +20,7 @@ from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError, RunError
 from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.parameters import count_parameters
+from neuropil.protocols import END, START
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.scores import nearest_pair, score_translations
@@ -261,6 +262,27 @@ def test_looking_at_a_translation_gives_weights_for_every_layer(run: Run):
     assert list(cross.keys) == [*"5 Nov 2026", "◁"]
     assert cross.queries[-1] == "◁"
     torch.testing.assert_close(torch.as_tensor(cross.weights).sum(-1), torch.ones(2, len(cross.queries)))
+
+
+def test_alternatives_have_the_probabilities_of_one_step_after_the_other(run: Run):
+    translator, vocabulary = run.predictor, run.predictor.vocabulary
+    source = [*vocabulary.source.encode(["5 November 2026"])[0], END]
+    target = [*vocabulary.target.encode(["2026-11"])[0], END]
+    found = translator.alternatives("5 November 2026", "2026-11", most=3)
+    assert [each.token for each in found] == [*"2026-11", "◁"]
+    with torch.no_grad():
+        state = run.model.begin(torch.tensor([source]))
+        for before, number, each in zip([START, *target[:-1]], target, found, strict=True):
+            shares = run.model.step(torch.tensor([[before]]), state)[0].softmax(-1)
+            assert each.share == pytest.approx(float(shares[number]), abs=1e-5)
+            assert [share for _, share in each.alternatives] == pytest.approx(shares.topk(3).values.tolist(), abs=1e-5)
+
+
+def test_beams_begin_with_the_translation_and_fall(run: Run):
+    found = run.predictor.beams("5 November 2026", 4, length_penalty=0.0)
+    assert found[0].text == run.translate("5 November 2026", beam=4, length_penalty=0.0)
+    assert [each.score for each in found] == [each.log_probability for each in found]
+    assert len(found) == 4
 
 
 def test_the_dates_of_make_demo_are_unseen():

@@ -127,7 +127,12 @@ VIEWS = (
         "Optimisers racing",
         "gradient descent, momentum, RMSProp and Adam on a surface, from where you click",
         ("optimizers",),
-        ("neuropil.recipes.optimizers.race", "neuropil.training.optimizers"),
+        (
+            "neuropil.recipes.optimizers.race",
+            "neuropil.training.optimizers._momentum",
+            "neuropil.training.optimizers._rmsprop",
+            "neuropil.training.optimizers._adam",
+        ),
         needs_run=False,
     ),
     LabView(
@@ -153,6 +158,20 @@ VIEWS = (
             "neuropil.inspection.signal.profile_signal",
             "neuropil.inspection.gradients.profile_time",
             "neuropil.runs.pages.layers.LayerProbe",
+        ),
+    ),
+    LabView(
+        "products",
+        "Down to one multiplication",
+        "the whole forward pass, in which any number opens into the numbers that made it",
+        (
+            *("mlp", "cnn", "vit", "attention"),
+            *(*LANGUAGE_MODELS, "text_classifier", "tagger", "gpt2", "bert", "bert_classifier"),
+        ),
+        (
+            "neuropil.inspection.products.tracers.trace",
+            "neuropil.inspection.products.stages.TracedPass.open",
+            "neuropil.inspection.products.opened.OpenedNumber",
         ),
     ),
     LabView(
@@ -236,6 +255,17 @@ VIEWS = (
         ),
     ),
     LabView(
+        "recall",
+        "Recall",
+        "a noisy or half-covered picture becomes whole, step by step, while the energy falls",
+        ("hopfield", "rbm", "predictive_coding"),
+        (
+            "neuropil.models.hopfield.network.HopfieldNetwork.flips",
+            "neuropil.sampling.gibbs.gibbs_chain",
+            "neuropil.models.predictive_coding.network.PredictiveCoding.completing",
+        ),
+    ),
+    LabView(
         "latent",
         "Latent plane",
         "codes of pictures as a map, and what is decoded under the pointer and between two of them",
@@ -297,6 +327,32 @@ VIEWS = (
             "neuropil.sampling.text.beam_search.beam_search",
             "neuropil.parts.attention.attention_weights",
             "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
+    LabView(
+        "patches",
+        "Attention over patches",
+        "where each head looks from a patch of a picture or from the class token, and the answer without some heads",
+        ("attention", "vit", "clip"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.models.vit.Patches",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.attention_spread.distance",
+            "neuropil.models.clip.CLIP.compare",
+        ),
+    ),
+    LabView(
+        "captions",
+        "Captions",
+        "where a captioner looks at each word that it says of a picture, and what else it could have said",
+        ("captioner",),
+        (
+            "neuropil.models.captioner.Captioner.step",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.attention",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.alternatives",
         ),
     ),
     LabView(

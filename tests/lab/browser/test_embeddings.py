@@ -6,7 +6,7 @@ from neuropil.runs.run import Run
 
 def test_a_word_is_searched_and_an_analogy_solved(lab: Any, page: Any, text_run: Callable[[str], Run]):
     run = text_run("word2vec")
-    page.goto(lab.link("/view/embeddings", run="word2vec"))
+    page.goto(lab.link("/view/embeddings", run="texts_word2vec"))
     page.locator(".view[data-ready]").wait_for()
     page.get_by_label("word", exact=True).fill("even")
     page.get_by_role("heading", name="Nearest to even").wait_for()

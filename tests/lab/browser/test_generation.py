@@ -7,7 +7,7 @@ from neuropil.runs.run import Run
 
 def test_a_prompt_is_continued_by_hand_and_by_the_seed(lab: Any, page: Any, text_run: Callable[[str], Run]):
     run = text_run("gpt2")
-    page.goto(lab.link("/view/generation", run="gpt2"))
+    page.goto(lab.link("/view/generation", run="texts_gpt2"))
     page.get_by_label("prompt").fill("14 is ")
     page.locator(".candidates [role=listitem]").first.wait_for()
     expected = ask(find_view("generation"), "read", run, {"text": "14 is "})["candidates"]

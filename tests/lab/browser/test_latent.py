@@ -14,7 +14,7 @@ def test_the_decoded_picture_follows_the_pointer(lab: Any, page: Any, trained_ru
     page.wait_for_function("() => /%22x%22/.test(location.hash)")
     opened = ask(find_view("latent"), "open", run, {})
     axes = {"horizontal": opened["horizontal"], "vertical": opened["vertical"]}
-    shown = page.locator("p[role=status] [data-value]").evaluate_all("all => all.map(e => +e.dataset.value)")
+    shown = page.locator("p.said [data-value]").evaluate_all("all => all.map(e => +e.dataset.value)")
     assert abs(shown[0] - opened["shown"]["code"][opened["horizontal"]]) > 0.01
     expected = ask(find_view("latent"), "decode", run, {**axes, "x": shown[0], "y": shown[1]})["picture"]
     total = sum(map(sum, expected))

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def test_it_learns_step_by_step_as_the_library_does(lab: Any, page: Any):
 def test_a_layer_more_begins_again(lab: Any, page: Any):
     page.goto(lab.link("/view/playground"))
     page.get_by_role("button", name="Learn").click()
-    page.get_by_text("pass 1.").wait_for()
+    page.get_by_text(re.compile(r"Update [1-9]\d+,")).wait_for()
     page.get_by_role("button", name="Pause").click()
     page.get_by_role("button", name="One hidden layer more").click()
     page.get_by_text("layer 3: 4").wait_for()

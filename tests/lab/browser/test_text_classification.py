@@ -7,7 +7,7 @@ from neuropil.runs.run import Run
 
 def test_classes_follow_what_is_typed(lab: Any, page: Any, text_run: Callable[[str], Run]):
     run, text = text_run("text_classifier"), "so 7 is odd now"
-    page.goto(lab.link("/view/text_classification", run="text_classifier"))
+    page.goto(lab.link("/view/text_classification", run="texts_text_classifier"))
     page.get_by_label("text", exact=True).fill(text)
     page.get_by_role("button", name="Weigh the words for odd").click()
     expected = ask(find_view("text_classification"), "classify", run, {"text": text, "label": "odd"})

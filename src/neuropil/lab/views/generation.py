@@ -29,13 +29,27 @@ class TextSoFar(Config):
         require_length("written", self.written, MOST_WRITTEN)
 
 
-class ReadRequest(TextSoFar):
-    sampling: SamplingConfig = SamplingConfig()
-    place: int | None = option(None, "tokens before the one that is asked about; by default all", low=1)
+class FilteredRequest(TextSoFar):
+    """The options of `SamplingConfig`, within what a slider has."""
+
+    temperature: float = option(0.8, "temperature; 0 for greedy decoding", low=0, high=10)
+    top_k: int = option(0, "top-k: sample from the k most probable tokens; 0 for all", low=0, high=10**6)
+    top_p: float = option(1.0, "top-p (nucleus): sample from the fewest tokens with this probability", low=0, high=1)
+    min_p: float = option(0.0, "min-p: smallest probability, relative to the most probable token's", low=0, high=1)
+    repetition_penalty: float = option(1.0, "repetition penalty; 1 for none", low=0.01, high=100)
+
+    @property
+    def sampling(self) -> SamplingConfig:
+        return SamplingConfig(**{each.name: getattr(self, each.name) for each in SamplingConfig().options()})
 
 
-class DrawRequest(TextSoFar):
-    sampling: SamplingConfig = SamplingConfig()
+class PlaceRequest(FilteredRequest):
+    place: int | None = option(
+        None, "tokens before the one that is asked about; by default all", low=1, high=MOST_CHARACTERS + MOST_WRITTEN
+    )
+
+
+class DrawRequest(FilteredRequest):
     seed: int = option(0, "random seed", low=0, high=2**31)
 
 
@@ -45,13 +59,13 @@ class BeamRequest(TextSoFar):
 
 
 def open_view(run: Run) -> dict[str, Any]:
-    request = ReadRequest()
+    request = PlaceRequest()
     separator = " " if getattr(run.predictor.tokenizer, "kind", "bpe") == "words" else ""
     facts = {"system": run.name, "text": EXAMPLE, "characters": MOST_CHARACTERS, "separator": separator}
     return {**facts, **request.sampling.to_dict(), "shown": read(run, request)}
 
 
-def read(run: Run, request: ReadRequest) -> dict[str, Any]:
+def read(run: Run, request: PlaceRequest) -> dict[str, Any]:
     model: LanguageModel[Any] = run.predictor
     tokens = tokens_of(model, request)
     nats, logits = model.score_tokens(tokens)
@@ -93,7 +107,7 @@ def step(run: Run, request: DrawRequest) -> dict[str, Any]:
     return {
         "token": token,
         "ended": ended,
-        "shown": read(run, ReadRequest(text=request.text, written=written, sampling=request.sampling)),
+        "shown": read(run, PlaceRequest(text=request.text, written=written, **request.sampling.to_dict())),
     }
 
 

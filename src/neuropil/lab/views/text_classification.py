@@ -3,7 +3,6 @@ class."""
 
 from typing import Any
 
-from neuropil.adversarial.word_substitution import SubstitutionConfig
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.lab.bounds import require_length
@@ -11,7 +10,7 @@ from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.contributions import WORD, contributions
 
 EXAMPLE = "Return the eigenvalues of a matrix, and plot them as a graph with coloured nodes."
-MOST_CHARACTERS, MOST_WORDS = 600, 100
+MOST_CHARACTERS, MOST_WORDS = 400, 60
 
 
 class ClassifyRequest(Config):
@@ -24,12 +23,11 @@ class ClassifyRequest(Config):
 
 class SubstitutionRequest(Config):
     text: str = option(EXAMPLE, "text to attack")
-    substitution: SubstitutionConfig = SubstitutionConfig()
+    words: float = option(0.2, "share of a text's words that may be substituted", above=0, high=1)
+    similarity: float = option(0.3, "least cosine between a word and its substitute", low=-1, high=1)
 
     def validate(self) -> None:
         require_words(self.text)
-        if self.substitution.candidates > 50:
-            raise InputError("candidates must be at most 50", got=f"{self.substitution.candidates}")
 
 
 def require_words(text: str) -> None:
@@ -40,7 +38,10 @@ def require_words(text: str) -> None:
 
 def open_view(run: Run) -> dict[str, Any]:
     found = {"system": run.name, "text": EXAMPLE, "classes": list(run.predictor.classes), "characters": MOST_CHARACTERS}
-    return found | SubstitutionConfig().to_dict() | {"shown": classify(run, ClassifyRequest())}
+    attack = SubstitutionRequest()
+    return (
+        found | {"words": attack.words, "similarity": attack.similarity} | {"shown": classify(run, ClassifyRequest())}
+    )
 
 
 def classify(run: Run, request: ClassifyRequest) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def attack(run: Run, request: SubstitutionRequest) -> dict[str, Any]:
     """What a greedy search finds in the embedding of the model itself."""
     if not WORD.search(request.text):
         raise InputError("an attack changes words", got="a text without any", fix="type some")
-    return dict(run.attack([request.text], **request.substitution.to_dict()).records()[0])
+    return dict(run.attack([request.text], words=request.words, similarity=request.similarity).records()[0])
 
 
 ACTIONS = {"open": open_view, "classify": classify, "attack": attack}

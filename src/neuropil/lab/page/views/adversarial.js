@@ -4,7 +4,7 @@ import { chooser } from "../chooser.js";
 import { bars, controls, figure, h, heatmap, inTurn, lines, number, picture, replace, select, slider } from "../widgets.js";
 
 const NORMS = [["linf", "L∞: each pixel"], ["l2", "L2: all together"]];
-const METHODS = [["fgsm", "FGSM: one gradient step"], ["pgd", "PGD: 20 projected steps"], ["momentum", "MI-FGSM: steps with momentum"]];
+const METHODS = [["fgsm", "FGSM: one gradient step"], ["pgd", "PGD: 12 projected steps"], ["momentum", "MI-FGSM: steps with momentum"]];
 
 export default async function adversarial(view) {
   const { first } = view, values = { eps: 0.1, norm: "linf", method: "pgd", target: "", ...view.state };
@@ -13,9 +13,9 @@ export default async function adversarial(view) {
   const perturbed = picture(first.shown.perturbed, { pixels: 112, label: "The perturbed picture" });
   const delta = heatmap({ scale: "both", pixels: 112 }), size = h("figcaption", {});
   const before = bars({ label: "Probabilities before" }), after = bars({ label: "Probabilities after" });
-  const said = h("p", { role: "status" }), least = h("p", {});
+  const said = h("p", { class: "said" }), least = h("p", {});
   const along = lines({ title: "On the line through the smallest perturbation", x: "ε", yRange: [0, 1], height: 230, onpoint: (x) => { eps.set(Math.max(0, x)); change({ eps: Math.max(0, x) }); } });
-  let line = null;
+  let line = null, spoken = null;
 
   const eps = slider({ label: "ε", min: 0, max: first.most[values.norm], step: 0.001, value: values.eps, show: (value) => number(value, 3), onchange: (value) => change({ eps: value }) });
   const norm = select({ label: "Norm", options: NORMS, value: values.norm, onchange: (value) => {
@@ -47,6 +47,8 @@ export default async function adversarial(view) {
     before.update(first.classes.map((name, index) => ({ name, value: answer.before[index], best: index === best })));
     after.update(first.classes.map((name, index) => ({ name, value: answer.after[index], best: index === now })));
     const [from, to] = answer.answers;
+    if (to !== spoken) view.say(`It sees ${to}.`);
+    spoken = to;
     replace(said, from === to ? ["With ε = ", number(values.eps, 3), " it still sees ", h("b", { "data-answer": to }, to)]
       : ["With ε = ", number(values.eps, 3), " it sees ", h("b", { "data-answer": to, class: "bad" }, to), " in place of ", h("b", {}, from)],
       "; probability of ", from, ": ", figure(answer.before[best], number(answer.before[best], 3)), " → ", figure(answer.after[best], number(answer.after[best], 3)), ".");

@@ -7,7 +7,8 @@ export default async function classification(view) {
   const { first } = view;
   const seen = picture(first.shown.picture, { pixels: 112, label: "The picture as the model sees it" });
   const chart = bars({ label: "Probability of each class" });
-  const said = h("p", { role: "status" }), inner = h("section", { class: "stack" });
+  const said = h("p", { class: "said" }), inner = h("section", { class: "stack" });
+  let spoken = null;
   const choice = chooser({ view, first, onchange: () => ask() });
   const ask = inTurn(async () => show(await view.ask("classify", choice.chosen.request)));
   const parts = { maps: maps(inner), products: products(inner), spikes: spikes(inner, first.classes), none: () => {} };
@@ -19,6 +20,8 @@ export default async function classification(view) {
     replace(said, "It sees ", h("b", { "data-answer": answer.answer }, answer.answer), ", with probability ", figure(best, number(best, 3)),
       name === null ? "." : name === answer.answer ? ", and it is." : [", but it is ", h("b", {}, name), "."]);
     parts[answer.inside.kind](answer.inside);
+    if (answer.answer !== spoken) view.say(`It sees ${answer.answer}.`);
+    spoken = answer.answer;
   }
 
   view.root.append(choice,

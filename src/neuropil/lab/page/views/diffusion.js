@@ -13,7 +13,7 @@ export default async function diffusion(view) {
   const blank = first.examples[0].picture, pictures = (label) => Array.from({ length: 4 }, (_, index) => picture(blank, { pixels: 80, label: `${label} ${index + 1}` }));
   const noisy = pictures("x_t of picture"), predicted = pictures("predicted x_0 of picture");
   const curve = lines({ title: "Noise schedule", x: "t", yRange: [0, 1], xRange: [0, first.timesteps], height: 210, onpoint: (t) => { at = nearest(t); show(); } });
-  const said = h("p", { role: "status" }), bar = h("progress", { max: 1, value: 0, "aria-label": "Steps that are done" });
+  const said = h("p", { class: "said" }), bar = h("progress", { max: 1, value: 0, "aria-label": "Steps that are done" });
   const step = slider({ label: "Step", min: 0, max: values.steps, step: 1, value: values.steps, onchange: (value) => { at = value; view.set({ at }); show(); } });
   const change = (name) => (value) => { values[name] = value; view.set({ [name]: value }); begin(); };
   const knobs = [
@@ -50,6 +50,7 @@ export default async function diffusion(view) {
     }
     bar.value = 1;
     show();
+    view.say(`${frames.length - 1} steps are done.`);
   });
 
   function show() {
@@ -61,7 +62,7 @@ export default async function diffusion(view) {
     predicted.forEach((each, i) => each.update(frame.x0[i]));
     const { t, signal, noise: sigma } = first.schedule;
     curve.update({ series: [{ name: "signal √ᾱ", x: t, y: signal }, { name: "noise √(1−ᾱ)", x: t, y: sigma }, { x: frames.map((each) => each.t), y: frames.map(() => 0.02), dots: 2, key: 5 }], marks: [{ x: frame.t, text: `t = ${frame.t}` }], label: `Noise schedule, at t = ${frame.t}` });
-    replace(said, "Step ", figure(index), " of ", figure(frames.length - 1), ", t = ", figure(frame.t), frame.t ? ": above what is there, below what the network predicts of the picture." : ": the pictures.");
+    replace(said, "Step ", figure(index), " of ", figure(frames.length - 1), ", t = ", figure(frame.t), frame.t ? ": what is there, and what the network predicts of the picture." : ": the pictures.");
   }
 
   view.root.append(controls(knobs), buttons(play, other), bar, step,

@@ -16,7 +16,7 @@ export default async function latent(view) {
   const decoded = picture(now.reconstruction, { pixels: 128, label: "Decoded under the pointer" });
   const given = picture(now.picture, { pixels: 84, label: "The picture" }), again = picture(now.reconstruction, { pixels: 84, label: "Decoded from its code" });
   const spread = lines({ title: "Code of the picture", x: "dimension", height: 200 }), said = h("p", {});
-  const row = h("div", { class: "pictures" }), where = h("p", { role: "status" });
+  const row = h("div", { class: "pictures" }), where = h("p", { class: "said" });
 
   const axis = (name, label) => slider({ label, min: -first.reach[values[name === "x" ? "horizontal" : "vertical"]], max: first.reach[values[name === "x" ? "horizontal" : "vertical"]], value: point[name], show: (value) => number(value, 3), onchange: (value) => move(name === "x" ? value : point.x, name === "y" ? value : point.y) });
   const across = axis("x", "Horizontal"), along = axis("y", "Vertical");
