@@ -126,9 +126,9 @@ class Config:
                 ]
             elif not field.metadata.get("from_data"):
                 help, spoken = field.metadata.get("help", ""), _spoken(kind)
-                limits = {bound: field.metadata.get(bound) for bound in ("above", "low", "high")}
-                tune = searched(field.metadata.get("tune"), value, limits["low"], limits["high"])
-                found.append(Option(field.name, spoken, value, help, spoken != kind, tune=tune, **limits))
+                above, low, high = (field.metadata.get(bound) for bound in ("above", "low", "high"))
+                tune = searched(field.metadata.get("tune"), value, low, high)
+                found.append(Option(field.name, spoken, value, help, spoken != kind, above, low, high, tune))
         return found
 
     def override(self, **values: Any) -> Self:

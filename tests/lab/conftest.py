@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
+from lab_browser import opened_page
 from neuropil.lab.app import create_app
 from neuropil.lab.security import Access
 from neuropil.lab.serve import bind
@@ -21,8 +22,6 @@ from neuropil.runs.start import train
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--no-first-run"]
-WAIT = 10_000
-"""Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 
 RECURRENT = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
 ATTENTIVE = {"width": 32, "heads": 2, "layers": 2, "context": 64, "updates": 40}
@@ -35,6 +34,10 @@ TEXT_OPTIONS = {
     "bert_classifier": ATTENTIVE | {"vocabulary_size": 100, "epochs": 2},
     "word2vec": {"width": 12, "epochs": 2, "min_count": 2, "threads": 1, "test": 0.2},
     "tagger": {"hidden_size": 16, "embedding_size": 8, "epochs": 4},
+}
+PAIR_OPTIONS = {
+    "transformer": {"width": 16, "heads": 2, "layers": 2, "epochs": 4, "tokens": "characters"},
+    "seq2seq": {"embedding_size": 8, "hidden_size": 16, "epochs": 4, "tokens": "characters"},
 }
 
 
@@ -90,6 +93,19 @@ def text_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
 
 
 @pytest.fixture(scope="session")
+def pair_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str], Run]:
+    """A run of a system that translates, on numbers that are to be read backwards: `pair_run("transformer")`."""
+    pairs = [f"say {number},{str(number)[::-1]} said\n" for number in range(100, 300)]
+
+    def get(name: str) -> Run:
+        path = lab_runs.parent / "pairs.csv"
+        path.write_text("source,target\n" + "".join(pairs), encoding="utf-8")
+        return trained_run(name, data=path, **PAIR_OPTIONS[name])
+
+    return get
+
+
+@pytest.fixture(scope="session")
 def lab(lab_runs: Path) -> Iterator[Lab]:
     lab_runs.mkdir(exist_ok=True)
     listening = bind("127.0.0.1", 0)
@@ -118,16 +134,6 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of its own for a test, which fails where a script does or where anything asks another machine."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(WAIT)
-    opened, faults, strangers = context.new_page(), [], []
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    opened.on("request", lambda request: strangers.append(request.url) if _leaves(request.url) else None)
-    yield opened
-    context.close()
-    assert (faults, strangers) == ([], [])
-
-
-def _leaves(url: str) -> bool:
-    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:"))
+    with opened_page(browser) as (opened, faults):
+        yield opened
+    assert faults == []

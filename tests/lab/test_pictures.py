@@ -1,12 +1,14 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from lab.small_runs import SMALL
 from neuropil.errors import InputError
-from neuropil.lab.pictures import PAD, PictureRequest, chosen_picture, held_out, rows_of
+from neuropil.lab.pictures import PAD, PictureRequest, chosen_picture, held_out, require_classifier, rows_of
 from neuropil.runs.run import Run
+from neuropil.runs.start import train
 
 
 def test_examples_are_of_the_part_that_is_held_out(trained_run: Callable[..., Run]):
@@ -38,3 +40,14 @@ def test_a_drawing_of_another_length_is_refused():
     with pytest.raises(InputError) as refused:
         PictureRequest(drawing="0f")
     assert str(refused.value) == "a drawing must be 784 hexadecimal digits, but got 2 characters."
+
+
+def test_a_run_on_a_table_is_refused(tmp_path: Path):
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b,y\n" + "".join(f"{i % 7},{i % 5},{'up' if i % 2 else 'down'}\n" for i in range(60)))
+    run = train("mlp", data=table, target="y", out=tmp_path / "rows", epochs=1, show_progress=False, report=False)
+    with pytest.raises(InputError) as refused:
+        require_classifier(run)
+    assert str(refused.value) == (
+        "this view opens a run on pictures of up to 128×128, but got rows, of a table: train it on the digits."
+    )

@@ -6,7 +6,7 @@ import pytest
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.runs.estimate import Estimate, estimate
+from neuropil.runs.estimate import TimeEstimate, estimate
 
 
 def test_it_counts_the_updates_and_passes_of_the_run(tmp_path: Path):
@@ -21,7 +21,7 @@ def test_it_counts_the_updates_and_passes_of_the_run(tmp_path: Path):
 
 
 def test_a_time_limit_is_its_own_estimate():
-    assert estimate("gpt2", {"minutes": 2.0}) == Estimate(120.0, "", training=120.0)
+    assert estimate("gpt2", {"minutes": 2.0}) == TimeEstimate(120.0, "", training=120.0)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_cannot_be_timed_says_why(name: str, reason: str):
 
 
 def test_a_sentence_says_what_the_time_is_for():
-    found = Estimate(200.0, preparing=5.0, training=180.0, evaluation=15.0)
+    found = TimeEstimate(200.0, preparing=5.0, training=180.0, evaluation=15.0)
     assert found.sentence() == (
         "About 3:20 on this machine: 0:05 to prepare the data, 3:00 to train, and 0:15 for evaluation and report."
     )

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -5,6 +7,7 @@ import pytest
 import torch
 
 from neuropil.errors import DivergedError
+from neuropil.protocols import Phase
 from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.stepwise import StepwiseTraining
 from training.learners import DigitBatches, DigitLearner
@@ -24,6 +27,17 @@ def test_updates_are_those_of_the_loop(tmp_path: Path):
     assert torch.equal(torch.default_generator.get_state(), before)
     for ours, loops in zip(stepped.model.parameters(), whole.model.parameters(), strict=True):
         torch.testing.assert_close(ours, loops, rtol=0, atol=0)
+
+
+class EveryOther(DigitLearner):
+    def phases(self) -> Sequence[Phase]:
+        return [replace(phase, every=2) for phase in super().phases()]
+
+
+def test_a_phase_is_played_as_often_as_it_says():
+    training = StepwiseTraining(EveryOther(), optimizer="sgd")
+    played = [list(training.update(batch, learning_rate=0.1)) for batch in DigitBatches(0, 200).epoch(0)]
+    assert played == [[], ["classify"], [], ["classify"]]
 
 
 def test_a_loss_that_is_not_finite_is_refused_and_leaves_the_weights():

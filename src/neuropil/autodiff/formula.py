@@ -7,6 +7,7 @@ known, each of one number.
 import ast
 import math
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from neuropil.autodiff import ops
 from neuropil.autodiff.engine import Var
@@ -66,7 +67,7 @@ def _parsed(text: str) -> ast.expr:
 def _require_known(node: ast.AST, tree: ast.expr) -> None:
     """Every kind of node of the tree is one of these few."""
     if isinstance(node, ast.Constant):
-        if type(node.value) not in (int, float) or not _is_finite(node.value):
+        if not _is_finite_number(node.value):
             raise InputError("a formula's constants are finite numbers", got=ast.unparse(node))
     elif isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
@@ -93,10 +94,10 @@ def _is_called(name: ast.Name, tree: ast.expr) -> bool:
     return any(isinstance(node, ast.Call) and node.func is name for node in ast.walk(tree))
 
 
-def _is_finite(value: float) -> bool:
+def _is_finite_number(value: object) -> bool:
     try:
-        return math.isfinite(float(value))
-    except OverflowError:
+        return type(value) in (int, float) and math.isfinite(cast(float, value))
+    except OverflowError:  # a whole number beyond all floats
         return False
 
 
@@ -104,8 +105,8 @@ def _made(node: ast.expr, variables: Mapping[str, Var]) -> Var:
     match node:
         case ast.Name():
             return variables[node.id]
-        case ast.Constant():
-            return Var(float(node.value), constant=True)  # type: ignore[arg-type]  # a number, as required above
+        case ast.Constant(value=int() | float() as value):
+            return Var(float(value), constant=True)
         case ast.UnaryOp(op=ast.UAdd()):
             return _made(node.operand, variables)
         case ast.UnaryOp():

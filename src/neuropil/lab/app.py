@@ -16,8 +16,8 @@ from neuropil import recipes
 from neuropil.errors import InputError, NeuropilError
 from neuropil.lab import explain
 from neuropil.lab.job_routes import add_jobs
-from neuropil.lab.jobs import Jobs
 from neuropil.lab.open_runs import OpenRuns
+from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.run_routes import add_runs
 from neuropil.lab.security import REPORT_POLICY, Access, Guard
 from neuropil.lab.uploads import Uploads

@@ -8,15 +8,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError
+from neuropil.errors import InputError, nearest
 from neuropil.inspection.attention_spread import distance, entropy
 from neuropil.inspection.heads import without_heads
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.alignment import thumbnails
 from neuropil.inspection.rollout import rollout
+from neuropil.lab.bounds import require_length
 from neuropil.parts.multi_head import heads_of
 
-MOST_REMOVED = 4_096
+MOST_HEADS, MOST_REMOVED = 256, 4_096
+"""Of a layer, and of a model."""
 Weights: TypeAlias = Mapping[str, Float[Tensor, "..."]]
 """batch × head × query × key, by the name of the layer."""
 
@@ -25,8 +27,7 @@ class HeadsRequest(Config):
     off: tuple[str, ...] = option((), "removed heads, each as the name of its layer, a colon and its number from 0")
 
     def validate(self) -> None:
-        if len(self.off) > MOST_REMOVED:
-            raise InputError(f"off must have at most {MOST_REMOVED} heads", got=f"{len(self.off)}")
+        require_length("off", self.off, MOST_REMOVED)
 
     @property
     def removed(self) -> dict[str, list[int]]:
@@ -66,19 +67,19 @@ def title_of(name: str) -> str:
 def require_layer(weights: Weights, layer: str, head: int) -> Float[Tensor, "head query key"]:
     """Of the first example of a batch."""
     if layer not in weights:
-        raise InputError("layer must be the name of an attention module", got=f"{layer!r}", fix=", ".join(weights))
+        raise InputError("layer must be the name of an attention module", got=f"{layer!r}", fix=nearest(layer, weights))
     if head >= weights[layer].shape[1]:
         rule = f"head must be among the {weights[layer].shape[1]} of the layer, counted from 0"
         raise InputError(rule, got=f"{head}")
     return weights[layer][0]
 
 
-def glance(weights: Weights, places: Float[Tensor, "place axis"] | None = None) -> list[dict[str, Any]]:
+def glance(weights: Weights) -> list[dict[str, Any]]:
     """Every head of every layer in small, with its entropy in bits and, of self-attention, its mean distance."""
     found = []
     for name, each in weights.items():
         heads = each[0]
-        far = [None] * len(heads) if "cross" in name else distance(heads, places).mean(-1).tolist()
+        far = [None] * len(heads) if "cross" in name else distance(heads).mean(-1).tolist()
         pictures = thumbnails(heads.clamp(0, 1).numpy()).tolist()
         found.append({"name": name, "pictures": pictures, "entropy": entropy(heads).mean(-1).tolist(), "distance": far})
     return found

@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
-from neuropil.lab.jobs import Jobs
 from neuropil.lab.plan import Planner
+from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.security import UPLOADS
 from neuropil.lab.uploads import Uploads
 

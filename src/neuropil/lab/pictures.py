@@ -69,6 +69,15 @@ def require_pictures(run: Run, schema: Schema) -> None:
         raise InputError("this view opens a run on pictures of up to 128×128", got=got, fix="train it on the digits")
 
 
+def require_classifier(run: Run) -> None:
+    schema: Schema = run.predictor.schema
+    require_pictures(run, schema)
+    if not schema.classes:
+        targets = "several labels" if schema.labels else "numbers"
+        got = f"{run.folder.name}, whose targets are {targets}"
+        raise InputError("this view opens a run whose pictures have one class each", got=got)
+
+
 def chosen_picture(run: Run, request: PictureRequest) -> Tensor:
     """The drawing as the data set would have it, or the example: [1 channel height width]."""
     held = held_out(run)

@@ -9,8 +9,8 @@ from typing import Any
 
 from neuropil.errors import InputError
 from neuropil.lab.forms import FilledForm
-from neuropil.lab.job import PREFIX
-from neuropil.lab.jobs import PROGRAM
+from neuropil.lab.queue.job import PREFIX
+from neuropil.lab.queue.jobs import PROGRAM
 
 SECONDS = 120.0
 NOT_KNOWN = {"seconds": None, "reason": "How long it takes is not known beforehand.", "preview": None}

@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from neuropil.lab.forms import given_by
-from neuropil.lab.jobs import Jobs
-from neuropil.lab.tail import finite
+from neuropil.lab.queue.jobs import Jobs
+from neuropil.lab.queue.tail import finite
 from neuropil.lab.view import views_of
 from neuropil.metrics import find_metric
 from neuropil.runs.listing import curves, find_run, list_run, list_runs

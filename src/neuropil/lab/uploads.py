@@ -19,7 +19,7 @@ from typing import Any
 
 from neuropil.errors import InputError
 from neuropil.files import replacing
-from neuropil.lab.jobs import LAB
+from neuropil.lab.queue.jobs import LAB
 from neuropil.runs.archive import unsafe
 
 LARGEST, LARGEST_UNPACKED, MOST_FILES = 2 * 2**30, 4 * 2**30, 200_000

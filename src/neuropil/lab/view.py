@@ -250,6 +250,17 @@ VIEWS = (
         ),
     ),
     LabView(
+        "recall",
+        "Recall",
+        "a noisy or half-covered picture becomes whole, step by step, while the energy falls",
+        ("hopfield", "rbm", "predictive_coding"),
+        (
+            "neuropil.models.hopfield.network.HopfieldNetwork.flips",
+            "neuropil.sampling.gibbs.gibbs_chain",
+            "neuropil.models.predictive_coding.network.PredictiveCoding.completing",
+        ),
+    ),
+    LabView(
         "latent",
         "Latent plane",
         "codes of pictures as a map, and what is decoded under the pointer and between two of them",
@@ -311,6 +322,32 @@ VIEWS = (
             "neuropil.sampling.text.beam_search.beam_search",
             "neuropil.parts.attention.attention_weights",
             "neuropil.inspection.heads.masked_heads",
+        ),
+    ),
+    LabView(
+        "patches",
+        "Attention over patches",
+        "where each head looks from a patch of a picture or from the class token, and the answer without some heads",
+        ("attention", "vit", "clip"),
+        (
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.models.vit.Patches",
+            "neuropil.inspection.rollout.rollout",
+            "neuropil.inspection.heads.masked_heads",
+            "neuropil.inspection.attention_spread.distance",
+            "neuropil.models.clip.CLIP.compare",
+        ),
+    ),
+    LabView(
+        "captions",
+        "Captions",
+        "where a captioner looks at each word that it says of a picture, and what else it could have said",
+        ("captioner",),
+        (
+            "neuropil.models.captioner.Captioner.step",
+            "neuropil.parts.attention.attention_weights",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.attention",
+            "neuropil.tasks.captioning.predictor.CaptionWriter.alternatives",
         ),
     ),
     LabView(

@@ -121,7 +121,7 @@ def race(
     entries: Sequence[tuple[UpdateRule, float]], surface: Surface, options: OptimizersOptions, seed: int
 ) -> list[Descent]:
     """Each rule with its learning rate, side by side over the same mini-batches."""
-    starts = [Parameter(point(surface.start)) for _ in entries]
+    starts = tuple(Parameter(point(surface.start)) for _ in entries)
     optimizers = [_optimizer(rule, rate, w, options) for (rule, rate), w in zip(entries, starts, strict=True)]
     whole = torch.tensor([rule.full_batch for rule, _ in entries])
     path = [torch.cat(starts).detach()]

@@ -27,7 +27,7 @@ REPORTING = 3.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """`seconds` is None where nothing can be timed beforehand, and `reason` says why."""
 
     seconds: float | None
@@ -53,16 +53,16 @@ class Estimate:
         )
 
 
-def estimate(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Estimate:
+def estimate(name: str, options: Mapping[str, Any], *, seed: int = 0) -> TimeEstimate:
     """For these options, by their names in `neuropil show`. What training would refuse is refused here too."""
     recipe = recipes.recipe(name)
     plan = PlannedRun.of(recipe.verb, name, seed, options)
     training = getattr(plan.typed, "training", None)
     if training is None:
         doing = "it simulates" if recipe.verb == "simulate" else "it makes a report, and trains no model by steps"
-        return Estimate(None, doing)
+        return TimeEstimate(None, doing)
     if training.minutes is not None:
-        return Estimate(60 * training.minutes, "", training=60 * training.minutes)
+        return TimeEstimate(60 * training.minutes, "", training=60 * training.minutes)
     built: list[Experiment] = []
 
     def build(chosen: Config) -> Experiment:
@@ -82,10 +82,10 @@ def estimate(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Estimat
     reporting = LEAST_REPORTING + REPORTING * candidate.build_seconds
     after = 2 * candidate.evaluation_seconds + candidate.scoring_seconds + reporting
     whole = candidate.build_seconds + spent + after
-    return Estimate(whole, "", candidate.build_seconds, spent, after, updates, epochs)
+    return TimeEstimate(whole, "", candidate.build_seconds, spent, after, updates, epochs)
 
 
-def _of_chunks(options: Config, build: Any) -> Estimate:
+def _of_chunks(options: Config, build: Any) -> TimeEstimate:
     began = time.monotonic()
     experiment = cast(ChunkExperiment, build(options))
     preparing, training = time.monotonic() - began, cast(ChunkTrainingConfig, training_of(options))
@@ -95,4 +95,4 @@ def _of_chunks(options: Config, build: Any) -> Estimate:
     learner.metrics()
     spent = chunks * speed.seconds + training.epochs * (time.monotonic() - began)
     after = experiment.scoring_seconds()
-    return Estimate(preparing + spent + after, "", preparing, spent, after, chunks, training.epochs)
+    return TimeEstimate(preparing + spent + after, "", preparing, spent, after, chunks, training.epochs)

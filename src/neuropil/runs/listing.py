@@ -7,7 +7,7 @@ import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -213,11 +213,8 @@ def _headline(metric: Metric, value: float, baseline: str | None = None, other: 
         return figures
     tied = metric.better is None or metric.text(value) == metric.text(other)
     beaten = None if tied else metric.improves(value, other)
-    return Headline(**vars(figures) | _beside(metric, baseline, other) | {"beaten": beaten})
-
-
-def _beside(metric: Metric, baseline: str, value: float) -> dict[str, Any]:
-    return {"baseline": baseline, "baseline_value": _finite(value), "baseline_text": metric.text(value)}
+    text = metric.text(other)
+    return replace(figures, baseline=baseline, baseline_value=_finite(other), baseline_text=text, beaten=beaten)
 
 
 def _finite(value: float) -> float | None:

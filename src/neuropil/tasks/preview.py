@@ -89,7 +89,9 @@ def feature_names(schema: Schema) -> list[str]:
     return names or [f"feature {index}" for index in range(math.prod(schema.shape))]
 
 
-def shrunk(images: UInt8[Tensor, "picture channel height width"]) -> UInt8[Tensor, "picture channel height width"]:
+def shrunk(
+    images: UInt8[Tensor, "picture channel height width"],
+) -> UInt8[Tensor, "picture colour small_height small_width"]:
     """Of grey or colour; further channels are not shown."""
     images = images[:, :3] if images.shape[1] >= 3 else images[:, :1]
     factor = max(1, math.ceil(max(images.shape[2:]) / LARGEST_SIDE))

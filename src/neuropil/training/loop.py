@@ -147,8 +147,9 @@ class _Loop:
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
-        wanted = config.previews and preview is not None
-        self.previews = Previews(folder, preview, step=self.state.step) if wanted else None
+        self.previews = None
+        if config.previews and preview is not None:
+            self.previews = Previews(folder, preview, step=self.state.step)
         self.warned = set[str]()
         self.examples, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened

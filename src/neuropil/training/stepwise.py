@@ -5,6 +5,7 @@ that depend on the seed and the number of the update alone.
 """
 
 import math
+from typing import Any
 
 import torch
 
@@ -18,7 +19,8 @@ class StepwiseTraining:
     def __init__(self, learner: Learner, *, optimizer: OptimizerName, momentum: float = 0.9, seed: int = 0):
         self.learner, self.seed, self.updates = learner, seed, 0
         self.phases = learner.phases()
-        rates = {"learning_rate": 0.0, "weight_decay": 1.0, "momentum": momentum}  # both are set in each update
+        # Learning rate and weight decay are set in each update; with some decay, what has it is a group of its own.
+        rates: dict[str, Any] = {"learning_rate": 0.0, "weight_decay": 1.0, "momentum": momentum}
         self.optimizers = [
             build_optimizer(each.optimizer or optimizer, each.parameters, **rates) for each in self.phases
         ]

@@ -1,25 +1,23 @@
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from lab.tiny_runs import tiny
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.report.attention import self_attention, tokens_of
 from neuropil.runs.run import Run
 
 
 def test_a_typed_text_is_read_and_a_removed_head_changes_the_answer(
-    lab: Any, page: Any, trained_run: Callable[..., Run], tmp_path: Path
+    lab: Any, page: Any, text_run: Callable[[str], Run]
 ):
-    run = tiny(trained_run, tmp_path, "bert_classifier")
-    text = "You write the class."
+    run = text_run("bert_classifier")
+    text = "so 8 is even now"
     page.goto(lab.link("/view/attention", run="bert_classifier"))
     page.get_by_label("Text", exact=True).fill(text)
-    page.locator(".tokens .token", has_text="write").click()
+    page.locator(".tokens .token", has_text="now").click()
     maps = self_attention(run.predictor, tokens_of(run.predictor, text))
-    place = list(maps[-1].queries).index("write")
+    place = list(maps[-1].queries).index("now")
     shown = [float(each.get_attribute("data-value")) for each in page.locator(".finding [data-value]").all()]
     weights = torch.as_tensor(maps[-1].weights)[0, place].sort(descending=True).values[: len(shown)]
     torch.testing.assert_close(torch.tensor(shown), weights, atol=1e-6, rtol=0)

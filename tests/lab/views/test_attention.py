@@ -1,11 +1,9 @@
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from lab.tiny_runs import tiny
 from neuropil.errors import InputError
 from neuropil.inspection.attention_spread import distance, entropy
 from neuropil.inspection.heads import masked_heads
@@ -14,13 +12,13 @@ from neuropil.inspection.rollout import rollout
 from neuropil.lab.view import ask, find_view
 from neuropil.runs.run import Run
 
-VIEW = find_view("attention")
-TEXTS = {"gpt2": "We read the", "bert": "We [MASK] the [MASK].", "bert_classifier": "They see the word."}
+VIEW, LAYERS = find_view("attention"), "bert.blocks.0.attention, bert.blocks.1.attention"
+TEXTS = {"gpt2": "12 is even", "bert": "7 is [MASK] (see [MASK]).", "bert_classifier": "so 7 is odd now"}
 
 
 @pytest.fixture(params=list(TEXTS))
-def run(request: Any, trained_run: Callable[..., Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return tiny(trained_run, tmp_path_factory.mktemp("data"), request.param)
+def run(request: Any, text_run: Callable[[str], Run]) -> Run:
+    return text_run(request.param)
 
 
 def test_weights_and_measures_are_those_of_the_library(run: Run):
@@ -77,21 +75,19 @@ def test_without_any_head_nothing_moves(run: Run):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"text": "a" * 401}, "text must have at most 400 characters, but got 401: shorten it."),
-        ({"text": "We read " * 40}, "a text to look at has at most 64 tokens, but got {}: shorten it."),
+        ({"text": "a" * 401}, "text must have at most 400 characters, but got 401."),
+        ({"text": "( " * 70}, "a text to look at has at most 64 tokens, but got 72: shorten it."),
         ({"text": ""}, "a text to look at must have one token or more, but got ''."),
         ({"head": 2}, "head must be among the 2 of the layer, counted from 0, but got 2."),
-        ({"layer": "x"}, "layer must be the name of an attention module, but got 'x': {}."),
+        ({"layer": "x"}, f"layer must be the name of an attention module, but got 'x': choose from {LAYERS}."),
         ({"off": ["x"]}, "a removed head must be a layer, a colon and a number, but got 'x'."),
-        ({"off": ["x:0"]}, "heads are chosen by the name of their attention module, but got 'x': {}"),
+        (
+            {"off": ["x:0"]},
+            f"heads are chosen by the name of their attention module, but got 'x': choose from {LAYERS}.",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_refused(
-    trained_run: Callable[..., Run], tmp_path: Path, values: dict[str, Any], sentence: str
-):
-    run = tiny(trained_run, tmp_path, "bert")
+def test_what_cannot_be_read_is_refused(text_run: Callable[[str], Run], values: dict[str, Any], sentence: str):
     with pytest.raises(InputError) as refused:
-        ask(VIEW, "read", run, {"text": "We read.", **values})
-    head, _, tail = sentence.partition("{}")
-    assert str(refused.value).startswith(head)
-    assert str(refused.value).endswith(tail)
+        ask(VIEW, "read", text_run("bert"), {"text": "7 is odd.", **values})
+    assert str(refused.value) == sentence

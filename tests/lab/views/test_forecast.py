@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +14,7 @@ SMALL = {"updates": 20, "members": 1, "hidden_size": 8}
 
 def test_the_forecast_is_that_of_the_library(trained_run: Callable[..., Run]):
     run = trained_run("forecaster", **SMALL)
-    table = run.experiment().splits.table  # type: ignore[attr-defined]
+    table = cast(Any, run.experiment()).splits.table
     answer = ask(VIEW, "read", run, {"origin": 280, "share": 0.9, "steps": [279], "values": [150]})
     found = forecast_from(run.predictor, table, 0, 280, changes={279: 150.0})
     assert answer["median"] == found.forecasts.median[0].tolist()

@@ -15,8 +15,7 @@ def step(session: str, **settings):
 
 def test_both_players_learn_and_what_is_shown_is_theirs():
     before = step("game")
-    for _ in range(10):
-        answer = step("game", updates=20)
+    *_, answer = (step("game", updates=20) for _ in range(10))
     assert answer["updates"] == 200
     assert answer["energy_distance"] < 0.5 * before["energy_distance"]
     played = SESSIONS.kept["game"]

@@ -15,7 +15,7 @@ PROMPT = "12 is "
 
 @pytest.mark.parametrize("name", ["gpt2", "lstm"])
 def test_steps_write_what_the_run_generates(text_run: Callable[[str], Run], name: str):
-    run, written = text_run(name), list[int]()
+    run, written, answer = text_run(name), list[int](), {}
     for _ in range(8):
         answer = ask(VIEW, "step", run, {"text": PROMPT, "written": written, "temperature": 0.9, "seed": 5})
         assert not answer["ended"]
@@ -46,7 +46,7 @@ def test_surprise_and_expectation_are_those_of_the_model(text_run: Callable[[str
 def test_the_lens_is_read_at_the_place(text_run: Callable[[str], Run]):
     run = text_run("gpt2")
     answer = ask(VIEW, "read", run, {"text": PROMPT, "place": 2})
-    lens = logit_lens(run.model, run.predictor.tokens_of(PROMPT)[:2], 4)
+    lens = logit_lens(run.predictor.model, run.predictor.tokens_of(PROMPT)[:2], 4)
     assert [[share for _, share in layer] for layer in answer["lens"]] == [
         pytest.approx(row) for row in lens.shares[:, -1].tolist()
     ]

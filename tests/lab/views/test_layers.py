@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from neuropil.errors import InputError
-from neuropil.inspection.gradients import diagnose
-from neuropil.inspection.signal import diagnose_signal
+from neuropil.inspection.gradients import GradientProfile, LayerGradient, diagnose
+from neuropil.inspection.signal import LayerSignal, SignalProfile, diagnose_signal
 from neuropil.lab.view import ask, find_view
+from neuropil.lab.views.layers import shown
+from neuropil.runs.pages.layers import LayerProfiles
 from neuropil.runs.run import Run
 
 VIEW = find_view("layers")
@@ -27,6 +29,13 @@ def test_what_is_shown_is_what_the_run_says(trained_run: Callable[..., Run]):
     assert [layer["name"] for layer in answer["layers"]] == [layer.name for layer in signal.layers]
     assert spreads == dict(signal.flow())
     assert answer["signal_words"] == diagnose_signal(signal)
+
+
+def test_layers_stand_in_the_order_in_which_they_run():
+    gradients = [LayerGradient(name, 1.0, 1.0) for name in ("unused", "reader", "embedding")]
+    signal = [LayerSignal(name, 0.0, 1.0, 1.0) for name in ("embedding", "reader")]
+    answer = shown(LayerProfiles(GradientProfile(1.0, gradients), SignalProfile(signal), {}))
+    assert [layer["name"] for layer in answer["layers"]] == ["embedding", "reader", "unused"]
 
 
 def test_smaller_weights_shrink_the_signal(trained_run: Callable[..., Run]):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from lab.tiny_runs import tiny
 
 from lab.small_runs import SMALL
-from lab.tiny_runs import tiny
 from neuropil.errors import InputError
 from neuropil.inspection.products.opened import NumberPlace
 from neuropil.lab.pictures import PictureRequest, chosen_picture

@@ -37,7 +37,7 @@ def test_an_attack_is_that_of_the_run(text_run: Callable[[str], Run]):
 def test_what_cannot_be_answered_is_refused(text_run: Callable[[str], Run]):
     run = text_run("text_classifier")
     for action, values, message in (
-        ("classify", {"text": "a " * 101}, "text must have at most 100 words, but got 101: shorten it."),
+        ("classify", {"text": "a " * 61}, "text must have at most 60 words, but got 61: shorten it."),
         ("classify", {"label": "prime"}, "label must be one of even, odd, but got 'prime'."),
         ("attack", {"text": " "}, "an attack changes words, but got a text without any: type some."),
     ):

@@ -1,23 +1,21 @@
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from lab.tiny_runs import tiny
 from neuropil.errors import InputError
 from neuropil.inspection.heads import masked_heads
 from neuropil.lab.view import ask, find_view
 from neuropil.runs.run import Run
 
-VIEW, TEXT = find_view("translation"), "We see the word."
+VIEW, TEXT = find_view("translation"), "say 257"
 
 
 @pytest.fixture(params=["transformer", "seq2seq"])
-def run(request: Any, trained_run: Callable[..., Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return tiny(trained_run, tmp_path_factory.mktemp("data"), request.param)
+def run(request: Any, pair_run: Callable[[str], Run]) -> Run:
+    return pair_run(request.param)
 
 
 def test_translation_and_alignment_are_those_of_the_library(run: Run):
@@ -47,8 +45,8 @@ def test_beams_are_ranked_and_the_best_is_the_translation(run: Run):
     assert len(answer["beams"]) == 3
 
 
-def test_removed_heads_change_what_is_written(trained_run: Callable[..., Run], tmp_path: Path):
-    run = tiny(trained_run, tmp_path, "transformer")
+def test_removed_heads_change_what_is_written(pair_run: Callable[[str], Run]):
+    run = pair_run("transformer")
     layers = [layer for layer in ask(VIEW, "open", run, {})["layers"] if "cross" in layer["name"]]
     off = {layer["name"]: list(range(layer["heads"])) for layer in layers}
     names = [f"{name}:{head}" for name, heads in off.items() for head in heads]

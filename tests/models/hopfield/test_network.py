@@ -107,6 +107,24 @@ def test_recall_is_the_loop_over_units_in_the_same_order():
     assert torch.equal(NETWORK.recall(start, generator=generator(7)).states, x)
 
 
+@given(units=st.integers(2, 30), seed=st.integers(0, 10_000))
+def test_no_flip_raises_the_energy_and_the_last_is_where_recall_settles(units: int, seed: int):
+    network = arbitrary(units, seed)
+    x = random_patterns(1, units, generator(seed + 2)).double()
+    path = [x[0], *network.flips(x[0], generator=generator(seed))]
+    energies = torch.stack([network.energy(state) for state in path])
+    assert (energies.diff() < 1e-9).all()
+    assert all(int((a != b).sum()) == 1 for a, b in itertools.pairwise(path))
+    assert torch.equal(path[-1], network.recall(x, generator=generator(seed)).states[0])
+
+
+def test_flips_leave_clamped_units_as_they_are():
+    clamped = torch.arange(100) < 40
+    start = noisy(PATTERNS[:1], 0.3, generator(1))[0]
+    *_, last = NETWORK.flips(start, clamped=clamped, generator=generator())
+    assert torch.equal(last[:40], start[:40])
+
+
 def test_a_field_of_zero_switches_a_unit_on():
     network = HopfieldNetwork(HopfieldNetworkConfig(units=3))
     for dynamics in ("asynchronous", "synchronous"):

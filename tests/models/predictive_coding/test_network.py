@@ -18,6 +18,7 @@ from neuropil.models.predictive_coding.network import (
     PredictiveCodingConfig,
     SlopedName,
     States,
+    energy_of,
 )
 from neuropil.models.predictive_coding.settled_energy import SettledEnergy
 from real_data import digits
@@ -486,6 +487,24 @@ def test_covered_halves_are_completed_better_than_by_the_mean(trained: Predictiv
     mean = images[:1200].float().mean(0)[4:]
     wrong, usual = (whole - unseen)[:, 0, 4:], mean - unseen[:, 0, 4:]
     assert wrong.square().mean() < 0.95 * usual.square().mean()
+
+
+@pytest.mark.parametrize("tau", [0.0, 3.0])
+def test_watching_a_completion_changes_nothing(tau: float):
+    model = network(direction="both", error_tau=tau)
+    x, known = torch.randn(2, 5).double(), torch.tensor([True, True, False, True, False])
+    path = list(model.completing(x, known, 20, every=7))
+    assert len(path) == 4  # the beginning, and after 7, 14 and 20 steps
+    assert torch.allclose(model.decode(path[-1][0]), model.complete(x, known, 20))
+    if not tau:
+        energies = torch.stack([energy_of(model.errors(states, model.expecting)) for states in path])
+        assert (energies.diff(dim=0) <= 0).all()
+
+
+def test_no_step_of_completion_leaves_the_mean():
+    model, known = network(), torch.tensor([True, False, False, True, True])
+    x = torch.ones(1, 5).double()
+    assert model.complete(x, known, 0)[0].tolist() == [1, 0, 0, 1, 1]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

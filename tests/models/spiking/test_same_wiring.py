@@ -49,7 +49,8 @@ def same(one: SpikingNetworkRecording, other: SpikingNetworkRecording) -> bool:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_change_to_the_same_changes_nothing(threads: int):
     whole, parts = (SpikingSimulator(network(), threads=threads) for _ in range(2))
-    whole.run(20.0), parts.run(20.0)
+    for simulator in (whole, parts):
+        simulator.run(20.0)
     parts.change(network())
     assert same(whole.run(30.0), parts.run(30.0))
 

@@ -24,8 +24,8 @@ def test_the_trained_weights_have_the_profiles_of_the_run(run: Run):
         found = probe.profiles("trained")
         assert found.gradients == run.gradients()
         assert found.signal == run.signal()
+        assert found.time == {}
         probe.profiles("initial", scale=3.0)
-    assert found.time == {}
 
 
 def test_larger_weights_saturate_and_first_weights_lose_more(run: Run):

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.randomness import seeded
-from neuropil.sampling.text.filters import SamplingConfig, draw, filter_logits, keep_top_p, sample_tokens
+from neuropil.sampling.text.filters import (
+    SamplingConfig,
+    draw,
+    filter_logits,
+    keep_top_p,
+    probabilities,
+    sample_tokens,
+    skip_draws,
+)
 
 LOGITS = torch.tensor([[1.0, 0.0, -1.0, 2.0]])
 
@@ -161,3 +169,18 @@ def test_min_p_compares_each_row_with_its_own_likeliest_token():
     z = torch.tensor([[0.0, -1.0, -5.0], [0.0, 0.0, -1.0], [4.0, 0.0, 0.0]])
     left = filter_logits(z, SamplingConfig(temperature=1.0, min_p=0.3)).isfinite()
     assert left.tolist() == [[True, True, False], [True, True, True], [True, False, False]]
+
+
+def test_probabilities_are_what_tokens_are_drawn_with():
+    z = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+    assert torch.equal(probabilities(z, SamplingConfig(temperature=0.0)), torch.tensor([[1.0, 0, 0, 0]]))
+    left = probabilities(z, SamplingConfig(temperature=0.5, top_k=2), never=[1])
+    assert left[0].tolist() == pytest.approx(torch.tensor([4.0, -torch.inf, 0.0, -torch.inf]).softmax(0).tolist())
+
+
+def test_skipped_draws_are_those_that_would_have_come():
+    z, one, other = torch.zeros(1, 1000), seeded(3), seeded(3)
+    for _ in range(20):
+        draw(z, [one])
+    skip_draws(other, 20)
+    assert torch.equal(draw(z, [one]), draw(z, [other]))

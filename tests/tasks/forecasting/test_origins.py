@@ -1,12 +1,14 @@
 """Forecasts from any origin are those of the forecaster that has seen no more."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 
 import neuropil
+from neuropil.data.series.files import SeriesSplits
 from neuropil.errors import InputError
 from neuropil.tasks.forecasting.baselines import Autoregressions
 from neuropil.tasks.forecasting.origins import forecast_from
@@ -19,11 +21,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> neuropil.Run:
 
 
 @pytest.fixture(scope="module")
-def splits(run: neuropil.Run):
-    return run.experiment().splits  # type: ignore[attr-defined]
+def splits(run: neuropil.Run) -> SeriesSplits:
+    return cast(Any, run.experiment()).splits
 
 
-def test_nothing_after_the_origin_is_used(run: neuropil.Run, splits):
+def test_nothing_after_the_origin_is_used(run: neuropil.Run, splits: SeriesSplits):
     forecaster, table = run.predictor, splits.table
     series, origin = table.series[0], splits.test_begin
     found = forecast_from(forecaster, table, 0, origin)
@@ -39,7 +41,7 @@ def test_nothing_after_the_origin_is_used(run: neuropil.Run, splits):
     assert found.mase(found.baselines["persistence"]) == pytest.approx(error / splits.panel.units[0].scale)
 
 
-def test_a_changed_value_moves_the_forecast_and_nothing_else(run: neuropil.Run, splits):
+def test_a_changed_value_moves_the_forecast_and_nothing_else(run: neuropil.Run, splits: SeriesSplits):
     forecaster, table, origin = run.predictor, splits.table, splits.test_begin
     before = table.series[0].values.copy()
     plain = forecast_from(forecaster, table, 0, origin)
@@ -49,14 +51,14 @@ def test_a_changed_value_moves_the_forecast_and_nothing_else(run: neuropil.Run, 
     assert changed.baselines["persistence"].tolist() == pytest.approx([300.0] * forecaster.horizon)
 
 
-def test_at_the_end_there_is_no_truth(run: neuropil.Run, splits):
+def test_at_the_end_there_is_no_truth(run: neuropil.Run, splits: SeriesSplits):
     found = forecast_from(run.predictor, splits.table, 0, splits.table.end)
     assert found.truth.isnan().all()
     assert found.mase(found.forecasts.median[0]) is None
     assert found.inside(0.8) == (0, 0)
 
 
-def test_the_autoregression_is_the_one_that_was_fitted(run: neuropil.Run, splits):
+def test_the_autoregression_is_the_one_that_was_fitted(run: neuropil.Run, splits: SeriesSplits):
     fitted = Autoregressions.fit(splits.panel, splits.season, splits.test_begin)
     found = forecast_from(run.predictor, splits.table, 0, splits.test_begin, autoregressions=fitted)
     windows = splits.panel.windows(splits.test_begin, splits.table.end)
@@ -64,7 +66,7 @@ def test_the_autoregression_is_the_one_that_was_fitted(run: neuropil.Run, splits
     assert found.baselines[f"AR{fitted.order}"].tolist() == pytest.approx(expected.tolist(), rel=1e-4)
 
 
-def test_other_origins_and_steps_are_refused(run: neuropil.Run, splits):
+def test_other_origins_and_steps_are_refused(run: neuropil.Run, splits: SeriesSplits):
     with pytest.raises(InputError) as refused:
         forecast_from(run.predictor, splits.table, 0, 3)
     assert str(refused.value) == "an origin of the series must be a step from 33 to 309, but got 3."

@@ -1,6 +1,7 @@
 """The next token before and after the filters, and a text written one token at a time."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ def model() -> RecurrentLanguageModel:
 
 @pytest.mark.parametrize("sampling", [{}, {"temperature": 2.0, "top_k": 5}, {"repetition_penalty": 1.5}])
 def test_a_text_drawn_token_by_token_is_the_one_that_is_generated(
-    model: RecurrentLanguageModel, sampling: dict[str, float]
+    model: RecurrentLanguageModel, sampling: dict[str, Any]
 ):
     prompt, written = model.tokens_of("the ").tolist(), list[int]()
     for _ in range(20):

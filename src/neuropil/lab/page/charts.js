@@ -234,7 +234,7 @@ export function raster({ label = "", width = 560, height = 200 }) {
     context.clearRect(0, 0, canvas.width, canvas.height);
     const colours = [1, 2, 3, 4, 5, 6].map((key) => `rgb(${colour(`--line-${key}`).join(" ")})`);
     const tall = Math.max(2, Math.min(14, 0.8 * canvas.height / count));
-    times.forEach((time, i) => { context.fillStyle = colours[((keys?.[i] ?? 1) - 1) % 6]; context.fillRect((time - from) / (to - from) * canvas.width - 1, canvas.height - (rows[i] + 1) / count * canvas.height, 2.5, tall); });
+    times.forEach((time, i) => { context.fillStyle = colours[((keys?.[i] ?? 1) - 1) % 6]; context.fillRect((time - from) / (to - from) * canvas.width - 1, canvas.height - (rows[i] + 0.5) / count * canvas.height - tall / 2, 2.5, tall); });
     if (data.said) canvas.setAttribute("aria-label", data.said);
   };
   onTheme(() => canvas.isConnected && shown && canvas.update(shown));
@@ -255,7 +255,7 @@ export function sparkline(values) {
 // table({caption, columns: [name | {name, numeric}], rows: [[cell]]})
 export function table({ caption = "", columns, rows, whole = false }) {
   const heads = columns.map((each) => (typeof each === "string" ? { name: each } : each));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || heads.map((each) => each.name).join(", ") }, h("table", { class: whole ? "whole" : "" },
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption || heads.map((each) => each.name).join(", ") }, h("table", { class: whole ? "whole" : "" },
     caption ? h("caption", {}, caption) : null,
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col", class: each.numeric ? "numeric" : "" }, each.name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { class: heads[i].numeric ? "numeric" : "" }, typeof cell === "number" ? number(cell) : cell)))))));

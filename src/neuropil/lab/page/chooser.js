@@ -26,10 +26,10 @@ export function gallery({ label, pictures, value = null, pixels = 34, onchange }
   return element;
 }
 
-// chooser({view, first, onchange, drawn}): `first` is what `offered` of lab/pictures.py answers. `request` is the part
+// chooser({view, first, onchange}): `first` is what `offered` of lab/pictures.py answers. `request` is the part
 // of a question that names the picture, `name` the class of an example.
 export function chooser({ view, first, label = "Draw a digit", onchange }) {
-  const { state } = view, { examples, pad: size } = first;
+  const { state } = view, { examples, pad: size, title = "Held-out examples" } = first;
   const drawn = typeof state.drawing === "string" && state.drawing.length === size * size;
   const number = Math.min(state.example ?? 0, examples.length - 1);
   const chosen = { request: drawn ? { drawing: state.drawing } : { example: number }, name: drawn ? null : examples[number].name };
@@ -40,12 +40,12 @@ export function chooser({ view, first, label = "Draw a digit", onchange }) {
   };
   const pad = drawingPad({ size, pixels: 224, label, brush: 1.45, onchange: (rows) => { small.set(null); take({ drawing: packed(rows) }, null); } });
   const small = gallery({
-    label: "Held-out examples", pictures: examples, value: drawn ? null : number,
+    label: title, pictures: examples, value: drawn ? null : number,
     onchange: (index) => { pad.set(enlarged(examples[index].picture, size)); take({ example: index }, examples[index].name); },
   });
   pad.set(drawn ? unpacked(state.drawing, size) : enlarged(examples[number].picture, size));
   const element = h("div", { class: "chooser" },
     h("div", { class: "stack" }, pad, buttons(button("Clear", () => pad.clear()), h("small", {}, "Draw with the pointer or the arrow keys and space."))),
-    h("div", { class: "stack" }, h("h3", {}, "Held-out examples"), small));
+    h("div", { class: "stack" }, h("h3", {}, title), small));
   return Object.assign(element, { chosen });
 }

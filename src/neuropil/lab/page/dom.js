@@ -91,8 +91,12 @@ export function inTurn(action) {
     if (busy) return;
     busy = true;
     try {
-      while (waiting !== null) { const latest = waiting; waiting = null; await action(...latest); }
-    } finally { busy = false; waiting = null; }
+      while (waiting !== null) {
+        const latest = waiting;
+        waiting = null;
+        try { await action(...latest); } catch (error) { if (waiting === null) throw error; }
+      }
+    } finally { busy = false; }
   };
   return Object.assign(call, { waiting: () => waiting !== null });
 }

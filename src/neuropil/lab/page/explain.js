@@ -7,7 +7,7 @@ import { link } from "./lab.js";
 export async function explanation(system, view = "") {
   const { equations, code } = await once(`/api/explain/${system}?view=${view}`);
   const element = h("aside", { class: "explain", "aria-label": "Explanation" }, h("h2", {}, "Equations"),
-    equations.map((block, place) => (typeof block === "string" ? h("p", {}, block.replaceAll("`", "")) : h("div", { class: "lines", tabindex: "0", role: "region", "aria-label": `Equations, part ${place + 1}` }, block.map(line)))),
+    equations.map((block) => (typeof block === "string" ? h("p", {}, block.replaceAll("`", "")) : h("div", { class: "lines", tabindex: "0", role: "group", "aria-label": "Equations" }, block.map(line)))),
     code.length ? h("h2", {}, "Code that computes this") : null, code.map(source));
   element.mark = (name) => { for (const each of element.querySelectorAll(".source")) { each.open = each.dataset.name === name || each.open; each.classList.toggle("marked", each.dataset.name === name); } };
   return element;

@@ -163,3 +163,48 @@ export function answerBars({ title, rows }, changed) {
     h("span", { class: "track" }, changed ? h("div", { class: "fill before", style: { width: `${100 * before / most}%` } }) : null, h("div", { class: "fill", style: { width: `${100 * after / most}%` } })),
     h("span", { class: "numeric" }, changed ? [h("span", { class: "muted", "data-before": before, "data-name": name }, percent(before)), " → "] : null, h("span", { "data-value": after, "data-name": name }, percent(after)))))));
 }
+
+// overlay({grid, label, onpick}); update({picture, map, query}): weights over the picture, and the patch that looks framed.
+export function overlay({ grid: [rows, columns], label, pixels = 264, onpick }) {
+  const canvas = h("canvas", { class: "patches", role: onpick ? "application" : "img", tabindex: onpick ? "0" : undefined, "aria-label": label });
+  let shown = null, at = 0;
+  canvas.update = (data) => {
+    shown = data;
+    const { picture: shades, map, query = -1 } = data, scale = pixels / Math.max(rows, columns), [height, width] = [shades.length, shades[0].length];
+    canvas.width = columns * scale; canvas.height = rows * scale;
+    canvas.style.setProperty("width", `${columns * scale}px`);
+    const context = canvas.getContext("2d"), image = new ImageData(width, height), mark = colour("--below").join(" ");
+    shades.flat().forEach((value, i) => image.data.set([...(Array.isArray(value) ? value : [value, value, value]).map((shade) => 0.75 * shade), 255], 4 * i));
+    const small = new OffscreenCanvas(width, height);
+    small.getContext("2d").putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(small, 0, 0, canvas.width, canvas.height);
+    const most = Math.max(...map.flat(), 1e-9);
+    map.forEach((row, y) => row.forEach((weight, x) => { context.fillStyle = `rgb(${mark} / ${(0.85 * (Math.max(0, weight) / most) ** 1.5).toFixed(3)})`; context.fillRect(x * scale, y * scale, scale, scale); }));
+    context.strokeStyle = "rgb(128 128 128 / 0.45)";
+    for (let x = 1; x < columns; x++) context.strokeRect(x * scale, -1, 0, canvas.height + 2);
+    for (let y = 1; y < rows; y++) context.strokeRect(-1, y * scale, canvas.width + 2, 0);
+    if (query >= 0) frame(query, "#ffffff", 3);
+    if (document.activeElement === canvas) frame(at, `rgb(${colour("--accent").join(" ")})`, 2);
+    const best = map.flat().indexOf(Math.max(...map.flat()));
+    canvas.setAttribute("aria-label", `${label}: most at row ${Math.floor(best / columns) + 1}, column ${best % columns + 1}`);
+    function frame(index, style, thick) { context.strokeStyle = style; context.lineWidth = thick; context.strokeRect(index % columns * scale + 2, Math.floor(index / columns) * scale + 2, scale - 4, scale - 4); context.lineWidth = 1; }
+  };
+  onTheme(() => canvas.isConnected && shown && canvas.update(shown));
+  if (!onpick) return canvas;
+  canvas.addEventListener("click", (event) => {
+    const box = canvas.getBoundingClientRect(), x = Math.floor((event.clientX - box.left) / box.width * columns), y = Math.floor((event.clientY - box.top) / box.height * rows);
+    at = Math.max(0, Math.min(rows - 1, y)) * columns + Math.max(0, Math.min(columns - 1, x));
+    onpick(at);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (move) at = Math.max(0, Math.min(rows - 1, Math.floor(at / columns) + move[0])) * columns + Math.max(0, Math.min(columns - 1, at % columns + move[1]));
+    else if (event.key === "Enter" || event.key === " ") onpick(at);
+    else return;
+    event.preventDefault();
+    if (shown) canvas.update(shown);
+  });
+  for (const name of ["focus", "blur"]) canvas.addEventListener(name, () => shown && canvas.update(shown));
+  return canvas;
+}

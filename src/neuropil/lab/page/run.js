@@ -15,13 +15,13 @@ export default async function runPage({ main, arguments: [name] }) {
   let panel = null;
   const job = await jobOf(name);
   const showJob = (found) => { panel?.leave(); panel = jobPanel(found, { ondone: (what) => { if (what === "removed") replace(top); draw(); } }); replace(top, panel.element); };
-  const draw = async () => replace(body, await contents(name, showJob));
+  const draw = async () => replace(body, await contents(name, showJob, panel !== null));
   if (job && job.state !== "finished") showJob(job);
   if (!job || ["finished", "paused", "stopped"].includes(job.state)) await draw();
   return { leave: () => panel?.leave() };
 }
 
-async function contents(name, showJob) {
+async function contents(name, showJob, followed) {
   const path = `/api/runs/${encodeURIComponent(name)}`;
   const [run, measured, views] = await Promise.all([get(path), get(`${path}/curves`), once("/api/views")]);
   const metrics = [...new Map(run.results.flatMap((result) => result.metrics.map((each) => [each.name, each.title]))).entries()];
@@ -36,7 +36,7 @@ async function contents(name, showJob) {
       h("a", { class: "button", href: link(`/train/${run.system}`, { like: name }) }, "Train one like it")),
     own.length ? [h("h2", {}, "Look inside"), h("div", { class: "cards" }, own.map((view) => h("a", { class: "card", href: link(`/view/${view.name}`, { run: name }) }, h("span", { class: "body" }, h("b", {}, view.title), h("span", { class: "idea" }, capital(view.idea))))))] : null,
     run.results.length ? [h("h2", {}, "Scores on held-out data"), table({ columns: ["", ...metrics.map(([, title]) => ({ name: title, numeric: true }))], rows: run.results.map((result, index) => [index ? result.name : h("b", {}, result.name), ...metrics.map(([metric]) => cell(result, metric))]) })] : null,
-    charts(measured),
+    followed ? null : charts(measured),
     run.notes?.length ? [h("h2", {}, "Notes on the data"), h("ul", {}, run.notes.map((note) => h("li", {}, note)))] : null,
     h("h2", {}, "Command"), h("pre", { class: "command", tabindex: "0" }, run.command),
   ];

@@ -23,21 +23,15 @@ async function still({ root, title }) {
   return { heading, copy, style: styles.join("\n") };
 }
 
+// Written as text: a page of our own may not be given styles in any other way.
 export async function saveHtml(view) {
   const { heading, copy, style } = await still(view);
   const theme = document.documentElement.dataset.theme;
-  const page = document.implementation.createHTMLDocument(view.title);
-  const body = page.importNode(h("main", {}, heading, h("p", { class: "note" }, `As it was on ${new Date().toLocaleString()}, in the neuropil lab.`), copy), true);
-  page.head.append(Object.assign(page.createElement("style"), { textContent: style }));
-  const policy = page.createElement("meta");
-  policy.httpEquiv = "content-security-policy"; policy.content = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-  page.head.prepend(Object.assign(page.createElement("meta"), { name: "viewport", content: "width=device-width" }), policy);
-  const charset = page.createElement("meta");
-  charset.setAttribute("charset", "utf-8");
-  page.head.prepend(charset);
-  if (theme) page.documentElement.dataset.theme = theme;
-  page.body.append(body);
-  save(new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], { type: "text/html" }), view.title, "html");
+  const body = h("main", {}, heading, h("p", { class: "note" }, `As it was on ${new Date().toLocaleString()}, in the neuropil lab.`), copy);
+  const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+  const head = [`<meta charset="utf-8">`, `<meta http-equiv="content-security-policy" content="${policy}">`, `<meta name="viewport" content="width=device-width">`, h("title", {}, view.title).outerHTML, `<style>${style}</style>`];
+  const page = `<!doctype html>\n<html lang="en"${theme ? ` data-theme="${theme}"` : ""}><head>${head.join("\n")}</head><body>${body.outerHTML}</body></html>\n`;
+  save(new Blob([page], { type: "text/html" }), view.title, "html");
 }
 
 export async function savePng(view) {

@@ -21,19 +21,16 @@ export function colouredText({ label = "", scale = "up", show = number, onpick }
     const known = values.filter((value) => value !== null).map(Math.abs);
     const high = data.high ?? Math.max(1e-9, ...known), low = data.low ?? 0;
     element.classList.toggle("gaps", gaps || Boolean(notes));
-    const parts = [];
     spans = tokens.map((token, index) => {
       const value = values[index], share = value === null ? 0 : Math.max(0, Math.min(1, (Math.abs(value) - low) / (high - low || 1)));
       const said = titles?.[index] ?? (value === null ? "" : show(value));
       const span = h("span", {
         class: `tk${scale === "both" && value < 0 ? " under" : ""}${index === chosen ? " chosen" : ""}${index >= underlined ? " new" : ""}`, role: onpick ? "option" : undefined, tabindex: onpick ? (index === (chosen ?? 0) ? "0" : "-1") : undefined,
         "aria-selected": onpick ? String(index === chosen) : undefined, title: said, "data-value": value, style: { "--share": share.toFixed(3) },
-      }, visible(token), notes ? h("small", {}, notes[index]) : null);
-      parts.push(span);
-      if (token.includes("\n")) parts.push(h("br", {}));
+      }, token.endsWith("\n") ? `${visible(token)}\n` : visible(token), notes ? h("small", {}, notes[index]) : null);
       return span;
     });
-    element.replaceChildren(...parts);
+    element.replaceChildren(...spans);
     if (had) spans[chosen ?? 0]?.focus();
   };
   if (onpick) {

@@ -7,7 +7,8 @@ import { capital, title } from "./home.js";
 import { link } from "./lab.js";
 import { dataPreview } from "./preview.js";
 
-const FIRST = ["data", "size", "minutes", "epochs", "updates", "duration", "learning_rate", "batch_size"];
+const FIRST = ["size", "minutes", "epochs", "updates", "duration", "learning_rate", "batch_size"];
+const OF_DATA = ["target", "source", "label", "text"];
 
 export default async function trainPage({ main, arguments: [system], query }) {
   let form = await post(`/api/forms/${system}`, {}), given = {};
@@ -54,7 +55,7 @@ export default async function trainPage({ main, arguments: [system], query }) {
 
   function draw() {
     const visible = form.options.filter((each) => each.name !== "data" && !["tensorboard", "device", "previews"].includes(each.name));
-    const common = FIRST.map((name) => visible.find((each) => each.name === name)).filter(Boolean);
+    const common = [...(given.data ? OF_DATA : []), ...FIRST].map((name) => visible.find((each) => each.name === name)).filter(Boolean);
     const rest = visible.filter((each) => !common.includes(each));
     const groups = form.groups.map((group) => [group, rest.filter((each) => each.group === group)]).filter(([, list]) => list.length);
     replace(body,
@@ -86,7 +87,7 @@ function optionField(option, given, changed) {
     const numeric = option.kind === "number" || option.kind === "integer";
     input = h("input", { ...common, type: "text", inputmode: numeric ? "decimal" : "text", value: shown, placeholder: option.optional ? "none" : "", onchange: (event) => changed(option.name, event.target.value.trim(), String(Array.isArray(option.default) ? option.default.join(" ") : option.default ?? "")) });
   }
-  return h("div", { class: "field" }, h("label", { class: "name", for: id }, h("span", {}, option.label)), input, h("small", { id: `${id}-help` }, option.help, limits ? ` (${limits})` : ""));
+  return h("div", { class: "field" }, h("label", { class: "name", for: id }, h("span", {}, option.label)), input, h("small", { id: `${id}-help` }, option.help === option.label ? "" : option.help, limits ? ` (${limits})` : ""));
 }
 
 function dataField(paths, change, refuse) {

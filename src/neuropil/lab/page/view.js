@@ -28,6 +28,7 @@ export default async function viewPage({ main, arguments: [name], query }) {
       button("Copy link", async () => { await navigator.clipboard.writeText(location.href); say("The link is copied."); }),
       button("Save HTML", () => saveHtml(about)), button("Save PNG", () => savePng(about)))),
     h("p", { class: "muted" }, capital(row.idea), "."),
+    h("h2", { class: "spoken" }, "What is shown"),
     h("div", { class: "viewpage" }, root, aside));
   try { await module.default(context); } catch (error) {
     if (error.name !== "AbortError") context.fail(error);

@@ -8,13 +8,13 @@ import torch
 from neuropil.adversarial.threat_model import Norm
 from neuropil.config import option
 from neuropil.errors import InputError
-from neuropil.lab.pictures import PictureRequest, chosen_picture, offered, rounded, rows_of
+from neuropil.lab.pictures import PictureRequest, chosen_picture, offered, require_classifier, rounded, rows_of
 from neuropil.runs.run import Run
 from neuropil.tasks.classification.predictor import ExamplePredictor
-from neuropil.tasks.classification.threats import WHITE, require_classes
+from neuropil.tasks.classification.threats import WHITE
 
 Method = Literal["fgsm", "pgd", "momentum"]
-STEPS = 20
+STEPS = 12
 """Of projected gradient descent, so that it follows a slider."""
 FARTHEST, PLACES = 2.0, 41
 """Of the line through the smallest perturbation: its end, in lengths of it, and the points on it."""
@@ -33,7 +33,7 @@ class AttackRequest(PictureRequest):
 
 
 def open_view(run: Run) -> dict[str, Any]:
-    require_classes(run.predictor.schema, run.folder.name)
+    require_classifier(run)
     request = AttackRequest()
     _, height, width = run.predictor.schema.shape
     return {

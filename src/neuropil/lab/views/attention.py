@@ -13,7 +13,8 @@ from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import shown
 from neuropil.inspection.report.attention import tokens_of
-from neuropil.lab.heads import HeadsRequest, change, glance, layers_of, require_layer, rolled_out, rows
+from neuropil.lab.bounds import require_length
+from neuropil.lab.heads import MOST_HEADS, HeadsRequest, change, glance, layers_of, require_layer, rolled_out, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller
 from neuropil.tasks.text_classification.predictor import TextClassifier
@@ -27,25 +28,22 @@ EXAMPLES = {
 }
 
 
-class ReadRequest(HeadsRequest):
+class AttentionRequest(HeadsRequest):
     text: str = option("", "the text that is read")
     layer: str = option("", "name of the attention module that is shown; the first by default")
-    head: int = option(0, "its head, from 0", low=0)
+    head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
     map: Literal["head", "mean", "rollout"] = option("head", "one head, the mean of its layer, or all layers")
 
     def validate(self) -> None:
         super().validate()
-        if len(self.text) > MOST_CHARACTERS:
-            raise InputError(
-                f"text must have at most {MOST_CHARACTERS} characters", got=f"{len(self.text)}", fix="shorten it"
-            )
+        require_length("text", self.text, MOST_CHARACTERS)
 
 
 def open_view(run: Run) -> dict[str, Any]:
     layers = layers_of(run.model)
     if not layers:
         raise InputError("attention is shown of models with heads", got="one whose heads were all removed")
-    example = ReadRequest(text=EXAMPLES.get(run.name, EXAMPLES["gpt2"]), layer=layers[-1]["name"])
+    example = AttentionRequest(text=EXAMPLES.get(run.name, EXAMPLES["gpt2"]), layer=layers[-1]["name"])
     mask = run.predictor.mask_token if isinstance(run.predictor, TextFiller) else None
     return {
         "system": run.name,
@@ -58,7 +56,7 @@ def open_view(run: Run) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def read(run: Run, request: ReadRequest) -> dict[str, Any]:
+def read(run: Run, request: AttentionRequest) -> dict[str, Any]:
     trained, off = run.predictor, request.removed
     tokens = tokens_of(trained, request.text)
     room = min(MOST_TOKENS, trained.model.config.context)

@@ -7,11 +7,10 @@ from torch import Tensor
 
 from neuropil.inspection.activation_maps import activation_maps, convolutional_layers, most_active
 from neuropil.inspection.input_products import input_products
-from neuropil.lab.pictures import PictureRequest, chosen_picture, offered, rounded, rows_of
+from neuropil.lab.pictures import PictureRequest, chosen_picture, offered, require_classifier, rounded, rows_of
 from neuropil.models.mlp import MLP
 from neuropil.models.spiking.classifier import SpikingClassifier
 from neuropil.runs.run import Run
-from neuropil.tasks.classification.threats import require_classes
 from neuropil.tasks.predictor import device_of
 
 CHANNELS, UNITS, NEURONS = 10, 14, 60
@@ -19,7 +18,7 @@ CHANNELS, UNITS, NEURONS = 10, 14, 60
 
 
 def open_view(run: Run) -> dict[str, Any]:
-    require_classes(run.predictor.schema, run.folder.name)
+    require_classifier(run)
     return {
         "system": run.name,
         "classes": list(run.predictor.schema.classes),

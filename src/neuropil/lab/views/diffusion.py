@@ -34,7 +34,9 @@ class FilmRequest(PictureRequest):
     guidance: float = option(1.0, "scale of classifier-free guidance", low=0, high=20)
     eta: float = option(0.0, "η of DDIM", low=0, high=1)
     seed: int = option(0, "seed of the noise", low=0, high=10**9)
-    noised: int = option(0, "time up to which noise is added to the picture; 0: begin at noise alone", low=0)
+    noised: int = option(
+        0, "time up to which noise is added to the picture; 0: begin at noise alone", low=0, high=1_000_000
+    )
 
     def validate(self) -> None:
         super().validate()

@@ -3,7 +3,7 @@ baselines and what came then."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from neuropil.config import Config, option
 from neuropil.data.series.dataset import SeriesTable
@@ -22,9 +22,11 @@ MOST_SERIES = 500
 
 
 class ForecastRequest(Config):
-    series: int = option(0, "number of the series", low=0)
-    origin: int | None = option(None, "step that the forecast begins at; by default the last with a whole truth", low=0)
-    share: float = option(0.8, "share of the truth that the band should hold")
+    series: int = option(0, "number of the series", low=0, high=1_000_000)
+    origin: int | None = option(
+        None, "step that the forecast begins at; by default the last with a whole truth", low=0, high=10**9
+    )
+    share: float = option(0.8, "share of the truth that the band should hold", low=0, high=1)
     steps: tuple[int, ...] = option((), "steps of the history that are changed", low=0)
     values: tuple[float, ...] = option((), "their values", low=-1e12, high=1e12)
 
@@ -104,7 +106,7 @@ def series_of(run: Run) -> KnownSeries:
     """Kept, since the data is read and the autoregressions are fitted once."""
 
     def begin() -> KnownSeries:
-        splits: Any = run.experiment().splits  # type: ignore[attr-defined]  # of forecasting
+        splits = cast(Any, run.experiment()).splits
         fitted = Autoregressions.fit(splits.panel, splits.season, splits.test_begin)
         return KnownSeries(splits.table, splits.test_begin, fitted)
 

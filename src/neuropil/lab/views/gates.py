@@ -28,7 +28,7 @@ class GatesRequest(Config):
     cell: str | None = option(None, "recurrent cell; by default the first that runs")
     gate: str | None = option(None, "gate or state of the cell; by default its state h")
     sort: str = option(BY_VARIANCE, "order of the units: variance, number, or a property of the text")
-    unit: int | None = option(None, "the unit to follow; by default the first one shown", low=0)
+    unit: int | None = option(None, "the unit to follow; by default the first one shown", low=0, high=1_000_000)
 
     def validate(self) -> None:
         require_length("text", self.text, MOST_CHARACTERS)

@@ -29,9 +29,9 @@ class TextSoFar(Config):
         require_length("written", self.written, MOST_WRITTEN)
 
 
-class ReadRequest(TextSoFar):
+class GenerationRequest(TextSoFar):
     sampling: SamplingConfig = SamplingConfig()
-    place: int | None = option(None, "tokens before the one that is asked about; by default all", low=1)
+    place: int | None = option(None, "tokens before the one that is asked about; by default all", low=1, high=1_000_000)
 
 
 class DrawRequest(TextSoFar):
@@ -45,13 +45,13 @@ class BeamRequest(TextSoFar):
 
 
 def open_view(run: Run) -> dict[str, Any]:
-    request = ReadRequest()
+    request = GenerationRequest()
     separator = " " if getattr(run.predictor.tokenizer, "kind", "bpe") == "words" else ""
     facts = {"system": run.name, "text": EXAMPLE, "characters": MOST_CHARACTERS, "separator": separator}
     return {**facts, **request.sampling.to_dict(), "shown": read(run, request)}
 
 
-def read(run: Run, request: ReadRequest) -> dict[str, Any]:
+def read(run: Run, request: GenerationRequest) -> dict[str, Any]:
     model: LanguageModel[Any] = run.predictor
     tokens = tokens_of(model, request)
     nats, logits = model.score_tokens(tokens)
@@ -93,7 +93,7 @@ def step(run: Run, request: DrawRequest) -> dict[str, Any]:
     return {
         "token": token,
         "ended": ended,
-        "shown": read(run, ReadRequest(text=request.text, written=written, sampling=request.sampling)),
+        "shown": read(run, GenerationRequest(text=request.text, written=written, sampling=request.sampling)),
     }
 
 

@@ -25,8 +25,8 @@ MOST_TILES, MOST_PIXELS = 13, 400
 
 
 class PlaneRequest(PictureRequest):
-    horizontal: int = option(0, "latent dimension of the horizontal axis", low=0)
-    vertical: int = option(1, "latent dimension of the vertical axis", low=0)
+    horizontal: int = option(0, "latent dimension of the horizontal axis", low=0, high=1_000_000)
+    vertical: int = option(1, "latent dimension of the vertical axis", low=0, high=1_000_000)
     x: float = option(0.0, "place on the horizontal axis", low=-1e4, high=1e4)
     y: float = option(0.0, "place on the vertical axis", low=-1e4, high=1e4)
     others: Literal["code", "zero"] = option("code", "the other dimensions: those of the picture's code, or 0")

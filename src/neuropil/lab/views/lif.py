@@ -1,15 +1,20 @@
-"""A row of leaky integrate-and-fire neurons: membrane, spikes and rate under a current that is moved by hand."""
+"""A row of leaky integrate-and-fire neurons: membrane, spikes and rate under a current that is moved or drawn by
+hand."""
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from neuropil.config import Config, option
+from neuropil.lab.bounds import require_length
 from neuropil.models.lif import LIF, LIFConfig, rate
 
 DURATION, DT, NEURONS = 300.0, 0.1, 20
 EVERY = 4
 """Steps of the membrane's trace that are shown."""
+MOST_POINTS = 120
+"""Of a current that is drawn."""
 
 
 class MembraneRequest(Config):
@@ -18,6 +23,10 @@ class MembraneRequest(Config):
     noise: float = option(0.0, "standard deviation of white noise on the input, new in each step", low=0, high=5)
     tau_m: float = option(20.0, "membrane time constant τ_m (ms)", low=2, high=100)
     tau_ref: float = option(2.0, "refractory period τ_ref (ms)", low=0, high=20)
+    drawn: tuple[float, ...] = option((), "currents at times evenly apart; none if it stays", low=-5, high=5)
+
+    def validate(self) -> None:
+        require_length("drawn", self.drawn, MOST_POINTS)
 
 
 def open_view() -> dict[str, Any]:
@@ -26,12 +35,16 @@ def open_view() -> dict[str, Any]:
 
 
 def simulate(request: MembraneRequest) -> dict[str, Any]:
-    """The first neuron has the current itself, the others of the row less and more."""
-    config = LIFConfig(tau_m=request.tau_m, tau_ref=request.tau_ref)
-    inputs = request.current + request.spread * torch.linspace(-1, 1, NEURONS)
-    inputs = torch.cat([torch.tensor([request.current]), inputs])
+    """The first neuron has the current itself, the others of the row less and more. A current that is drawn goes
+    straight from point to point, the first at the beginning and the last at the end."""
+    config, num_steps = LIFConfig(tau_m=request.tau_m, tau_ref=request.tau_ref), round(DURATION / DT)
+    offsets = torch.cat([torch.zeros(1), request.spread * torch.linspace(-1, 1, NEURONS)])
+    inputs = request.current + offsets
+    if request.drawn:
+        times = np.linspace(0, num_steps - 1, len(request.drawn))
+        inputs = torch.from_numpy(np.interp(np.arange(num_steps), times, request.drawn))[:, None] + offsets
     if request.noise:
-        noise = torch.randn(round(DURATION / DT), len(inputs), generator=torch.Generator().manual_seed(0))
+        noise = torch.randn(num_steps, len(offsets), generator=torch.Generator().manual_seed(0))
         inputs = inputs + request.noise * noise
     found = LIF(config).simulate(inputs, duration=DURATION, dt=DT, watch=torch.tensor([0]))
     row = found.neurons > 0
@@ -43,7 +56,7 @@ def simulate(request: MembraneRequest) -> dict[str, Any]:
         "times": [round(time, 2) for time in found.times[row].tolist()],
         "rows": (found.neurons[row] - 1).tolist(),
         "rate": float(found.rates()[0]),
-        "expected": float(rate(torch.tensor(request.current), config)),
+        "expected": None if request.drawn else float(rate(torch.tensor(request.current), config)),
         "curve": {"x": axis.tolist(), "y": rate(axis, config).tolist()},
     }
 

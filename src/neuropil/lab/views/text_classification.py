@@ -11,7 +11,7 @@ from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.contributions import WORD, contributions
 
 EXAMPLE = "Return the eigenvalues of a matrix, and plot them as a graph with coloured nodes."
-MOST_CHARACTERS, MOST_WORDS = 600, 100
+MOST_CHARACTERS, MOST_WORDS = 400, 60
 
 
 class ClassifyRequest(Config):

@@ -10,7 +10,8 @@ from neuropil.config import option
 from neuropil.errors import InputError, NeuropilError
 from neuropil.inspection.heads import masked_heads
 from neuropil.inspection.report.alignment import shown
-from neuropil.lab.heads import HeadsRequest, glance, layers_of, require_layer, rows
+from neuropil.lab.bounds import require_length
+from neuropil.lab.heads import MOST_HEADS, HeadsRequest, glance, layers_of, require_layer, rows
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.predictor import Translator
 
@@ -23,15 +24,12 @@ class TranslateRequest(HeadsRequest):
     text: str = option("", "the text to translate")
     beam: int = option(1, "beam width", low=1, high=MOST_BEAMS)
     layer: str = option("", "name of the attention module that is shown; the last to the source by default")
-    head: int = option(0, "its head, from 0", low=0)
+    head: int = option(0, "its head, from 0", low=0, high=MOST_HEADS)
     map: Literal["head", "mean"] = option("head", "one head, or the mean of its layer")
 
     def validate(self) -> None:
         super().validate()
-        if len(self.text) > MOST_CHARACTERS:
-            raise InputError(
-                f"text must have at most {MOST_CHARACTERS} characters", got=f"{len(self.text)}", fix="shorten it"
-            )
+        require_length("text", self.text, MOST_CHARACTERS)
 
 
 def open_view(run: Run) -> dict[str, Any]:

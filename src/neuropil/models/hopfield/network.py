@@ -135,6 +135,29 @@ class HopfieldNetwork(Model):
             return self._sweeps(x, clamped, generator)
         return self._steps(x, self._synchronous() if dynamics == "synchronous" else self._continuous(), clamped)
 
+    @torch.no_grad()
+    def flips(
+        self,
+        x: Num[Tensor, " unit"],
+        *,
+        clamped: Shaped[Tensor, " unit"] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Iterator[Float[Tensor, " unit"]]:
+        """One state after each change of a unit in asynchronous recall, until a whole sweep changes nothing: the steps
+        of `recall`, to be watched."""
+        state = self._states(x[None])
+        held = torch.zeros_like(state, dtype=torch.bool) if clamped is None else mask_of(state, clamped)
+        field, ties = fields(state, self.weight, self.bias)[0], tie_widths(self.weight, self.bias)
+        x, settled = state[0].clone(), False
+        while not settled:
+            settled = True
+            for unit in torch.randperm(self.config.units, generator=generator).tolist():
+                level = 1.0 if field[unit] >= -ties[unit] else -1.0
+                if level != x[unit] and not held[0, unit]:
+                    field = field + (level - x[unit]) * self.weight[unit]
+                    x[unit], settled = level, False
+                    yield x.clone()
+
     def _sweeps(self, x: States, clamped: Tensor | None, generator: torch.Generator | None) -> Iterator[States]:
         updates = UnitUpdates(x, self.weight, self.bias, off=-1.0, clamped=clamped)
         while True:

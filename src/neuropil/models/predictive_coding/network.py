@@ -296,14 +296,26 @@ class PredictiveCoding(nn.Module):
         self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG
     ) -> Float[Tensor, "batch *shape"]:
         """Hold the known part of an input; the rest of it settles with all layers, by their predictions from above."""
+        *_, last = self.completing(x, known, steps, every=max(1, steps))
+        return self.decode(last[0])
+
+    def completing(
+        self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG, every: int = 1
+    ) -> Iterator[States]:
+        """The states at the beginning of `complete` and after every so many steps, for those who want to watch; their
+        energy is that of `errors(states, expecting)`."""
         if known.shape != self.config.shape:
             rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
             raise InputError(rule, got=f"{list(known.shape)}")
         visible = self.encode(x) * known.flatten()  # what is not known begins at the mean
         # An upward prediction from half an input would be as wrong as it is sure.
-        how = {"rates": self.stable_rates(self.expecting), "connections": self.expecting}
-        free = [~known.flatten(), *[True] * self.top]
-        return self.decode(self.settle(self.begin(visible, None), free, steps, **how)[0])
+        rates, free = self.stable_rates(self.expecting), [~known.flatten(), *[True] * self.top]
+        states, errors = self.begin(visible, None), self.silent_errors(len(visible), self.expecting)
+        yield states
+        for done in range(0, steps, every):
+            several = min(every, steps - done)
+            states = self.settle(states, free, several, rates=rates, connections=self.expecting, errors=errors)
+            yield states
 
     def decode(self, state: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch *shape"]:
         """The state x⁰ as an input."""

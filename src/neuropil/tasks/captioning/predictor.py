@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict
 
 import torch
 from einops import rearrange
@@ -31,6 +31,13 @@ class CaptionColumns(TypedDict, total=False):
 
     picture_column: str | None
     caption_column: str | None
+
+
+class WordChoice(NamedTuple):
+    share: float
+    """The probability of what was written."""
+    alternatives: list[tuple[str, float]]
+    """The likeliest tokens at this place, with their probabilities."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,27 @@ class CaptionWriter:
             grid = rearrange(weights, "word (row column) -> word row column", row=rows, column=columns)
             found.append(([*self.tokenizer.tokens(ids), "◁"], grid))
         return found
+
+    @torch.no_grad()
+    def alternatives(
+        self, image: UInt8[Tensor, "1 channel height width"], caption: str, most: int = 5
+    ) -> list[WordChoice]:
+        """For each token of a caption, the end last, its probability after those before it, and the likeliest in its
+        place."""
+        ids, device = self.tokenizer.encode([caption])[0], device_of(self.model)
+        logits = self.model(image.to(device), torch.tensor([[START, *ids]], device=device))[0]
+        shares = logits.softmax(-1).cpu()
+        best = shares.topk(min(most, shares.shape[-1]))
+        return [
+            WordChoice(float(row[number]), list(zip(self._names(tokens), likely, strict=True)))
+            for number, row, tokens, likely in zip(
+                [*ids, END], shares, best.indices.tolist(), best.values.tolist(), strict=True
+            )
+        ]
+
+    def _names(self, ids: Sequence[int]) -> list[str]:
+        named = zip(ids, self.tokenizer.tokens(ids), strict=True)
+        return ["◁" if number == END else token for number, token in named]
 
     def _decode(self, images: UInt8[Tensor, "image channel height width"], beam_width: int) -> list[tuple[str, float]]:
         step, limits, device = self.model.step, [self.max_tokens] * len(images), device_of(self.model)

@@ -129,8 +129,10 @@ class LanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         """How it goes on with a held-out text, at two temperatures, always from the same random numbers."""
         model = self.language_model
         prompt = report.prompt_of(model, self.texts[self.watched_part])
-        options = {"length": PREVIEWED_TOKENS, "seed": self.seed}
-        found = ["".join(model.generate(prompt, temperature=each, **options)) for each in TEMPERATURES]
+        found = [
+            "".join(model.generate(prompt, length=PREVIEWED_TOKENS, seed=self.seed, temperature=temperature))
+            for temperature in TEMPERATURES
+        ]
         return preview.texts([(prompt, text) for text in found])
 
     def score(self, learner: Learner, predictions: dict[str, float]) -> dict[str, float]:

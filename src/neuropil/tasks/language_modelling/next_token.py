@@ -23,7 +23,7 @@ from neuropil.sampling.text.generation import require_room
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 
 
-class Candidate(NamedTuple):
+class CandidateToken(NamedTuple):
     token: int
     label: str
     before: float
@@ -51,12 +51,12 @@ class NextTokens:
         before, after = (float(torch.special.entr(p.double()).sum()) / math.log(2) for p in (self.before, self.after))
         return before, after
 
-    def best(self, count: int) -> list[Candidate]:
+    def best(self, count: int) -> list[CandidateToken]:
         """The most probable before or after, the most probable first."""
         chosen = (self.before + self.after).topk(min(count, len(self.before))).indices
         labels = self.model.tokenizer.tokens(chosen.tolist())
         parts = chosen.tolist(), labels, self.before[chosen].tolist(), self.after[chosen].tolist()
-        return [Candidate(*each) for each in zip(*parts, strict=True)]
+        return [CandidateToken(*each) for each in zip(*parts, strict=True)]
 
 
 def next_tokens(

@@ -4,7 +4,7 @@ import { chooser } from "../chooser.js";
 import { bars, controls, figure, h, heatmap, inTurn, lines, number, picture, replace, select, slider } from "../widgets.js";
 
 const NORMS = [["linf", "L∞: each pixel"], ["l2", "L2: all together"]];
-const METHODS = [["fgsm", "FGSM: one gradient step"], ["pgd", "PGD: 20 projected steps"], ["momentum", "MI-FGSM: steps with momentum"]];
+const METHODS = [["fgsm", "FGSM: one gradient step"], ["pgd", "PGD: 12 projected steps"], ["momentum", "MI-FGSM: steps with momentum"]];
 
 export default async function adversarial(view) {
   const { first } = view, values = { eps: 0.1, norm: "linf", method: "pgd", target: "", ...view.state };

@@ -74,7 +74,7 @@ export default async function dynamics(view) {
   }
 
   view.root.append(buttons(run, push(1), push(-1), button("Begin again", restart)), controls(choices, sliders), note, found, equation,
-    h("div", { class: "row" }, h("div", { class: "grow stack" }, decoded, h("figure", { class: "chartbox" }, h("figcaption", {}, h("b", {}, "Spikes")), spikes)), plane));
+    h("div", { class: "sides" }, decoded, h("figure", { class: "chartbox" }, h("figcaption", {}, h("b", {}, "Spikes")), spikes)), plane);
   knobs.frequency.disable(values.equation !== "oscillator");
   await restart();
 }

@@ -18,13 +18,13 @@ export default async function gates(view) {
   const coloured = colouredText({ label: "The text, coloured by the unit", scale: "both" });
   const trace = lines({ title: "The unit's gates and state", x: "token", height: 220, width: 420 });
   const reading = h("div", { class: "stack" });
-  const chances = lines({ title: "As each token is read", x: "token", height: 220, width: 420 });
+  const chances = lines({ title: first.ties ? "Surprise of each token, in bits" : "Probabilities as each token is read", x: "token", height: 220, width: 420 });
   const found = h("div", { class: "ties" });
 
   function hovered(row, column, value) {
     readout.textContent = row === null ? describe() : `Unit ${shown.units[row]} at ${spaced(shown.tokens[column])}: ${number(value, 3)}${shown.ranks.length ? ` (${asked.sort === "variance" ? "variance" : "r"} ${number(shown.ranks[row], 3)})` : ""}`;
   }
-  const describe = () => `${shown.rows.length} of ${shown.count} units, one a row; ${shown.positive ? "the darker, the more open the gate" : "blue above zero, orange below"}. Choose a row to follow its unit.`;
+  const describe = () => `${shown.rows.length} of ${shown.count} units, one a row; ${shown.positive ? "the stronger the colour, the more open the gate" : "blue above zero, orange below"}. Choose a row to follow its unit.`;
 
   function show(answer) {
     shown = answer;
@@ -48,7 +48,7 @@ export default async function gates(view) {
     if (answers.kind === "surprise") {
       const known = answers.nats.filter((value) => value !== null), mean = known.length ? bits(known.reduce((a, b) => a + b, 0) / known.length) : null;
       chances.update({ series: [{ name: "surprise in bits", x, y: answers.nats.map(bits) }], label: "Surprise of each token" });
-      replace(reading, h("p", {}, "The model was surprised by ", mean === null ? "nothing yet" : figure(mean, number(mean, 3)), mean === null ? "" : " bits per token on average; each is shown above its place."));
+      replace(reading, h("p", {}, "The model was surprised by ", mean === null ? "nothing yet" : figure(mean, number(mean, 3)), mean === null ? "" : " bits per token on average."));
       return;
     }
     chances.update({ series: Object.entries(answers.lines).map(([name, y]) => ({ name, x, y })), yRange: [0, 1], label: `Probabilities after each token; at the end ${answers.best.at(-1)[0]}` });
@@ -59,7 +59,7 @@ export default async function gates(view) {
     }
     const tags = colouredText({ label: "Tags of the tokens" });
     tags.update({ tokens, values: answers.best.map(([, share]) => share), high: 1, notes: answers.best.map(([name]) => name), titles: answers.best.map(([name, share]) => `${name} ${percent(share)}`) });
-    replace(reading, h("p", {}, "The tag of each token, darker where it is surer:"), tags);
+    replace(reading, h("p", {}, "The tag of each token, in a stronger colour where it is surer:"), tags);
   }
 
   async function change(next) {

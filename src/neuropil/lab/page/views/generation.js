@@ -19,7 +19,7 @@ export default async function generation(view) {
   const knobs = SLIDERS.map(([name, label, min, max, step]) => slider({ label, min, max, step, value: sampling[name], onchange: (value) => { sampling[name] = value; view.set({ [name]: value }); ask(); } }));
   const seed = numberBox({ label: "seed", value: view.state.seed ?? 0, min: 0, max: 2 ** 31, step: 1, onchange: (value) => view.set({ seed: value }) });
   const play = player({ label: "Play", onstep: step, perSecond: 8 });
-  const reading = colouredText({ label: "The text; the more surprising a token was, the darker it is", onpick: (index) => change({ place: index || null }) });
+  const reading = colouredText({ label: "The text; the more surprising a token was, the stronger its colour", onpick: (index) => change({ place: index || null }) });
   const said = h("p", { class: "note" }), asked = h("h3", {}), counts = h("p", { class: "note" });
   const table = h("div", { class: "candidates", role: "list", "aria-label": "Next tokens with their probabilities" });
   const lens = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What each layer would predict" });
@@ -36,7 +36,8 @@ export default async function generation(view) {
   }
 
   async function step() {
-    const answer = await view.ask("step", { ...request(), seed: seed.value ?? 0 });
+    let answer;
+    try { answer = await view.ask("step", { ...request(), seed: seed.value ?? 0 }); } catch { return false; } // refused, or no longer wanted: what plays ends
     if (answer.ended) { view.say("The model ends the text here."); said.textContent = "The model ends the text here."; return false; }
     written = [...written, answer.token];
     place = null;
@@ -63,7 +64,7 @@ export default async function generation(view) {
     replace(said, mean === null ? "Nothing to be surprised at yet." : ["Colour: surprise of each token, here ", figure(mean, number(mean, 3)), " bits on average. Choose a token to see what was expected in its place."]);
     replace(asked, place === null ? "Next token" : ["Expected in place of ", h("code", {}, spaced(tokens[place]))]);
     const top = Math.max(...answer.candidates.flatMap(([, , before, after]) => [before, after]));
-    replace(table, h("span", { class: "candidate", role: "presentation" }, h("span", {}), h("span", {}), h("span", { class: "head" }, "model"), h("span", { class: "head" }, "filtered")),
+    replace(table, h("span", { class: "candidate", "aria-hidden": "true" }, h("span", {}), h("span", {}), h("span", { class: "head" }, "model"), h("span", { class: "head" }, "filtered")),
       answer.candidates.map(([token, label, before, after]) => h("div", { class: `candidate${after === 0 ? " gone" : ""}${token === answer.actual ? " actual" : ""}`, role: "listitem" },
         button(spaced(label), () => append(token), { label: `Append ${spaced(label)}` }),
         h("span", { class: "track" }, h("div", { class: "believed", style: { width: `${100 * before / top}%` } }), h("div", { class: "filtered", style: { width: `${100 * after / top}%` } })),

@@ -82,7 +82,7 @@ export default async function spikingNetwork(view) {
   }
 
   view.root.append(buttons(run, button("Begin again", restart), regimes), controls(sliders, size), note, regime,
-    h("figure", { class: "chartbox" }, h("figcaption", {}, h("b", {}, `Spikes of ${first.rows} neurons`), h("span", { class: "key" }, "blue excitatory, orange inhibitory")), spikes),
+    h("figure", { class: "chartbox" }, h("figcaption", {}, h("b", {}, `Spikes of ${first.rows} neurons`), h("span", {}, "inhibitory in the upper rows, in orange")), spikes),
     h("div", { class: "sides" }, rates, membrane), numbers);
   await restart();
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.files import write_text
-from neuropil.lab.tail import Tail
+from neuropil.lab.queue.tail import Tail
 
 
 def lines(*rows: dict[str, Any]) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from neuropil.errors import InputError, RunError
-from neuropil.lab import processes
 from neuropil.lab.forms import FilledForm, filled
-from neuropil.lab.job import NO_MEMORY, Job
-from neuropil.lab.jobs import Jobs
+from neuropil.lab.queue import processes
+from neuropil.lab.queue.job import NO_MEMORY, Job
+from neuropil.lab.queue.jobs import Jobs
 from neuropil.runs.listing import list_run
 
 PROGRAM = '''

@@ -22,7 +22,7 @@ def spawn(words: Sequence[str], *, log: Path, progress: Path) -> int:
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     heard = [signal.SIGINT, signal.SIGTERM]
-    return os.posix_spawn(words[0], words, environment, file_actions=actions, setsid=True, setsigdef=heard)
+    return os.posix_spawn(words[0], list(words), environment, file_actions=actions, setsid=True, setsigdef=heard)
 
 
 def exit_code(pid: int) -> int | None:
