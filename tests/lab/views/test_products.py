@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from lab.tiny_runs import tiny
 
 from lab.small_runs import SMALL
 from neuropil.errors import InputError
@@ -38,14 +37,13 @@ TEXTS = {
 
 
 @pytest.fixture
-def opened(trained_run: Callable[..., Run], text_run: Callable[[str], Run], lab_runs: Path) -> Opened:
+def opened(trained_run: Callable[..., Run], text_run: Callable[[str], Run]) -> Opened:
     """A run, and the part of a question that names its input."""
 
     def get(name: str) -> tuple[Run, dict[str, Any]]:
         if name in TEXTS:
             return text_run(name), {"text": TEXTS[name]}
-        run = trained_run(name, **SMALL[name]) if name in SMALL else tiny(trained_run, lab_runs.parent, name)
-        return run, {"example": 3}
+        return trained_run(name, **SMALL[name]), {"example": 3}
 
     return get
 
