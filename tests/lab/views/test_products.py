@@ -2,19 +2,20 @@
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from lab.tiny_runs import tiny
 
 from lab.small_runs import SMALL
 from neuropil.errors import InputError
 from neuropil.inspection.products.opened import NumberPlace
 from neuropil.lab.pictures import PictureRequest, chosen_picture
 from neuropil.lab.view import ask, find_view
+from neuropil.lab.views.products import subscripted
+from neuropil.runs.attack import splits_of
 from neuropil.runs.products import trace_run
 from neuropil.runs.run import Run
 from neuropil.runs.start import train
@@ -36,19 +37,18 @@ TEXTS = {
 
 
 @pytest.fixture
-def opened(trained_run: Callable[..., Run], text_run: Callable[[str], Run], lab_runs: Path) -> Opened:
+def opened(trained_run: Callable[..., Run], text_run: Callable[[str], Run]) -> Opened:
     """A run, and the part of a question that names its input."""
 
     def get(name: str) -> tuple[Run, dict[str, Any]]:
         if name in TEXTS:
             return text_run(name), {"text": TEXTS[name]}
-        run = trained_run(name, **SMALL[name]) if name in SMALL else tiny(trained_run, lab_runs.parent, name)
-        return run, {"example": 3}
+        return trained_run(name, **SMALL[name]), {"example": 3}
 
     return get
 
 
-def last_of(answer: dict[str, Any]) -> dict[str, Any]:
+def last_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     return answer["stages"][-1]
 
 
@@ -126,9 +126,22 @@ def test_a_row_of_a_table_is_chosen_by_its_number(tmp_path: Path):
     first = ask(VIEW, "open", run, {})
     assert first["kind"] == "table"
     shown = [ask(VIEW, "number", run, {"example": row, "stage": "input", "index": [0]})["value"] for row in (0, 1)]
-    inputs = run.experiment().splits.test.inputs
+    inputs = splits_of(run).test.inputs
     assert shown == inputs[:2, 0].tolist()
     assert first["rows"] == len(inputs)
+
+
+@pytest.mark.parametrize(
+    ("equation", "lowered"),
+    [
+        ("a[2] = Σ_j W[2, j] h[j] + b[2]", "a_{2} = Σ_j W_{2, j} h_{j} + b_{2}"),
+        ("x[0, 5] = E[token[0], 5]", "x_{0, 5} = E_{token_{0}, 5}"),
+        ("f[3, 1] = σ(a_f[3, 1])", "f_{3, 1} = σ(a^{f}_{3, 1})"),
+        ("a[0, 1, 2] = Σ_c x[c, 2·1 + a − 1, 2·2 + b − 1]", "a_{0, 1, 2} = Σ_c x[c, 2·1 + a − 1, 2·2 + b − 1]"),
+    ],
+)
+def test_short_indices_stand_below_their_letters(equation: str, lowered: str):
+    assert subscripted(equation) == lowered
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ const SENTENCES = {
   lookup: () => "Found in a table, in the row that a token names.",
   copy: () => "Taken over as it is.",
   sum: ({ count }) => `The sum of ${count} numbers.`,
-  "sum of products": ({ count }) => (count === 1 ? "One product." : `The sum of ${count} products.`),
+  "sum of products": ({ count }) => (count === 1 ? "One product." : `The sum of ${count} terms.`),
   function: ({ function: name }) => `The function ${name} of one number.`,
   quotient: () => "The quotient of two numbers.",
   norm: ({ count }) => `The square root of the sum of ${count} squares.`,
@@ -80,14 +80,14 @@ export function openedPanel({ ask, onopen, say = () => {} }) {
   }
 
   function terms(answer) {
-    const largest = Math.max(...answer.terms.map((term) => Math.abs(term.value ?? 0))) || 1, role = answer.terms.some((term) => term.role);
+    const largest = Math.max(...answer.terms.map((term) => Math.abs(term.value ?? 0))) || 1;
     const bar = (value) => h("span", { class: value < 0 ? "bar below" : "bar", style: { width: `${Math.min(100, 100 * Math.abs(value ?? 0) / largest)}%` } });
-    const row = (first, value, name) => h("tr", {}, h("td", {}, first), h("td", { class: "numeric" }, h("span", { "data-value": value, "data-term": name }, number(value)), role ? null : h("span", { class: "track" }, bar(value))));
-    const column = VALUES[answer.operation] ?? "value";
+    const row = (first, value, name) => h("tr", {}, h("td", {}, first), h("td", { class: "numeric" }, h("span", { "data-value": value, "data-term": name }, number(value)), h("span", { class: "track" }, bar(value))));
+    const heads = answer.terms.some((term) => term.role) ? ["part", "number"] : [answer.terms.some((term) => term.factors.length > 1) ? "factors" : "number", VALUES[answer.operation] ?? "value"];
     return h("div", { class: "terms" },
       h("table", { class: "whole" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, role ? "part" : answer.terms.some((term) => term.factors.length > 1) ? "factors" : "number"), h("th", { scope: "col", class: "numeric" }, column))),
-        h("tbody", {}, answer.terms.map((term) => row([term.role ? h("span", { class: "role" }, ROLES[term.role]) : null, factors(term.factors)], term.value, "term")),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, heads[0]), h("th", { scope: "col", class: heads[0] === "part" ? "" : "numeric" }, heads[1]))),
+        h("tbody", {}, answer.terms.map((term) => (term.role ? h("tr", {}, h("td", {}, ROLES[term.role]), h("td", {}, factors(term.factors))) : row(factors(term.factors), term.value, "term"))),
           answer.rest_count ? row(h("span", { class: "muted" }, `${answer.rest_count} smaller ones together`), answer.rest, "rest") : null)),
       answer.rest_count ? buttons(button("Show more", () => element.open(trail, { most: Math.min(1000, 8 * answer.terms.length) }))) : null,
       h("p", { class: "note" }, "From these: ", h("span", { "data-value": answer.recomputed, class: "recomputed" }, number(answer.recomputed, 6)), "."));

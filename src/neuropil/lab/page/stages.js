@@ -87,7 +87,7 @@ export function stageMap({ onpick }) {
     box.hidden = !stage.picture;
     if (!stage.picture) return;
     values = bytes(stage.picture); grid = layout(stage.drawn);
-    cell = Math.max(3, Math.min(16, Math.floor(400 / grid.width)));
+    cell = Math.max(3, Math.min(16, Math.floor(((box.clientWidth || 324) - 4) / grid.width)));
     at = Math.min(at, values.length - 1);
     paint();
   };

@@ -30,7 +30,8 @@ MOST_PARTS, MOST_AXES, MOST_TERMS = 64, 4, 24
 MOST_ROWS = 100
 """Of a table to choose from."""
 TEXTS = {
-    "text_classifier": "This was the best film of the year.",
+    "text_classifier": "Draw a line plot of the array.",
+    "bert_classifier": "Draw a line plot of the array.",
     "bert": "The [MASK] returns a list.",
     "tagger": "14 March 2019",
 }
@@ -238,7 +239,8 @@ def about(stage: TracedStage, opened: OpenedNumber, found: RunPass) -> list[str]
 
 
 def subscripted(equation: str) -> str:
-    """Short indices stand below their letters: a[2] as a_{2}."""
+    """Short indices stand below their letters, and the name of a gate above: a[2] as a_{2}, a_f[2] as a^{f}_{2}."""
+    equation = re.sub(r"_(\w)\[", r"^{\1}[", equation)
     while (lowered := re.sub(r"\[([^\[\]]{1,12})\]", r"_{\1}", equation)) != equation:
         equation = lowered
     return equation
