@@ -1,6 +1,8 @@
 """A lab that runs in a thread of the tests, over runs that are trained once, and a real browser that opens it."""
 
+import re
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,15 +125,35 @@ def lab(lab_runs: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def browser_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of one browser for all tests."""
     if BROWSER is None:
         pytest.skip("the tests of the page are left out: there is no chromium on this machine")
+    profile = tmp_path_factory.mktemp("profile")
+    words = [BROWSER, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *FLAGS, "about:blank"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"ws://(\S+?)/", line):
+            break
+    else:
+        raise AssertionError("chromium did not say where it listens")
+    drain = threading.Thread(target=process.stderr.read, daemon=True)
+    drain.start()
+    yield f"http://{found[1]}"
+    process.kill()
+    process.wait()
+    drain.join()
+    process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def browser(browser_address: str) -> Iterator[Any]:
+    """Connected to for one module at a time: as long as Playwright is there, a thread has its event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
-        yield opened
-        opened.close()
+        yield playwright.chromium.connect_over_cdp(browser_address)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ def test_a_typed_text_is_read_and_a_removed_head_changes_the_answer(
 ):
     run = text_run("bert_classifier")
     text = "so 8 is even now"
-    page.goto(lab.link("/view/attention", run="bert_classifier"))
+    page.goto(lab.link("/view/attention", run=run.folder.name))
     page.get_by_label("Text", exact=True).fill(text)
     page.locator(".tokens .token", has_text="now").click()
     maps = self_attention(run.predictor, tokens_of(run.predictor, text))

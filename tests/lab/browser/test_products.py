@@ -95,7 +95,7 @@ def test_a_typed_text_and_a_link_open_the_same_number(lab: Any, page: Any, text_
     run = text_run("gpt2")
     trail = [{"stage": "blocks.1.attention.weights", "index": [1, 2, 1]}]
     state = json.dumps({"text": "3 is odd", "trail": trail, "parts": ["", "blocks.1"]})
-    page.goto(lab.link("/view/products", run="gpt2", state=state))
+    page.goto(lab.link("/view/products", run="texts_gpt2", state=state))
     page.locator(".view[data-ready]").wait_for()
     assert number_of(page) == value_of(trace_run(run, "3 is odd").traced, trail[0]["stage"], trail[0]["index"])
     assert page.locator(CANVAS.format("blocks.0.attention.scores")).is_hidden()
