@@ -30,7 +30,7 @@ export default async function trainPage({ main, arguments: [system], query }) {
 
   // Defaults depend on what is given: data of one's own, a size, a model to start from.
   async function changed(name, value, fallback) {
-    if (value === fallback || value === "" || Array.isArray(value) && !value.length) delete given[name]; else given[name] = value;
+    if (value === fallback || value === "" || (Array.isArray(value) && !value.length)) delete given[name]; else given[name] = value;
     if (["data", "size", "start"].includes(name)) {
       try { form = await post(`/api/forms/${system}`, Object.fromEntries(Object.entries(given).filter(([key]) => ["data", "size", "start"].includes(key)))); draw(); } catch (error) { refuse(error); return; }
     }
@@ -54,12 +54,13 @@ export default async function trainPage({ main, arguments: [system], query }) {
   }
 
   function draw() {
+    const several = form.options.find((each) => each.name === "data")?.kind === "list";
     const visible = form.options.filter((each) => each.name !== "data" && !["tensorboard", "device", "previews"].includes(each.name));
     const common = [...(given.data ? OF_DATA : []), ...FIRST].map((name) => visible.find((each) => each.name === name)).filter(Boolean);
     const rest = visible.filter((each) => !common.includes(each));
     const groups = form.groups.map((group) => [group, rest.filter((each) => each.group === group)]).filter(([, list]) => list.length);
     replace(body,
-      form.own_data ? dataField(given.data ?? [], (paths) => changed("data", paths, []), refuse) : null,
+      form.own_data ? dataField([given.data ?? []].flat(), (paths) => changed("data", several ? paths : onePath(paths), several ? [] : ""), refuse) : null,
       preview,
       h("section", { class: "stack" }, h("h2", {}, "Options"), h("div", { class: "controls form" }, common.map((each) => optionField(each, given, changed)),
         h("div", { class: "field" }, h("label", { class: "name", for: runName.id }, "name of the run"), runName))),
@@ -73,6 +74,9 @@ export default async function trainPage({ main, arguments: [system], query }) {
   draw();
   look();
 }
+
+// Of a system that takes one path: the file, or the folder that several were put into.
+const onePath = (paths) => (paths.length > 1 ? paths[0].replace(/[/][^/]*$/, "") : paths[0] ?? "");
 
 function optionField(option, given, changed) {
   const id = newId("option"), value = given[option.name] ?? option.default;
