@@ -13,6 +13,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "autoencoder": {"updates": 100, "hidden_sizes": (32,), "latent_size": 3},
     "diffusion": {"epochs": 1, "channels": (8,), "depth": 1, "attention_levels": (), "groups": 4, **UNSCORED},
     "hopfield": {},
+    "forecaster": {"updates": 20, "members": 1, "hidden_size": 8},
     "vit": {"epochs": 2, "width": 16, "layers": 2, "heads": 2},
     "attention": {"epochs": 2, "width": 16, "layers": 2},
     "clip": {"epochs": 1, "scenes": 80},

@@ -1,14 +1,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from lab.small_runs import SMALL
 from neuropil.lab.view import ask, find_view
 from neuropil.runs.run import Run
 
-SMALL = {"updates": 20, "members": 1, "hidden_size": 8}
-
 
 def test_a_dragged_point_moves_the_forecast(lab: Any, page: Any, trained_run: Callable[..., Run]):
-    run = trained_run("forecaster", **SMALL)
+    run = trained_run("forecaster", **SMALL["forecaster"])
     page.goto(lab.link("/view/forecast", run="forecaster"))
     page.locator(".view[data-ready]").wait_for()
     point = page.locator("svg.chart circle.f1").last.bounding_box()

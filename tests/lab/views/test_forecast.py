@@ -3,17 +3,17 @@ from typing import Any, cast
 
 import pytest
 
+from lab.small_runs import SMALL
 from neuropil.errors import InputError
 from neuropil.lab.view import ask, find_view
 from neuropil.runs.run import Run
 from neuropil.tasks.forecasting.origins import forecast_from
 
 VIEW = find_view("forecast")
-SMALL = {"updates": 20, "members": 1, "hidden_size": 8}
 
 
 def test_the_forecast_is_that_of_the_library(trained_run: Callable[..., Run]):
-    run = trained_run("forecaster", **SMALL)
+    run = trained_run("forecaster", **SMALL["forecaster"])
     table = cast(Any, run.experiment()).splits.table
     answer = ask(VIEW, "read", run, {"origin": 280, "share": 0.9, "steps": [279], "values": [150]})
     found = forecast_from(run.predictor, table, 0, 280, changes={279: 150.0})
@@ -27,7 +27,7 @@ def test_the_forecast_is_that_of_the_library(trained_run: Callable[..., Run]):
 
 
 def test_a_band_that_is_not_learned_is_refused(trained_run: Callable[..., Run]):
-    run = trained_run("forecaster", **SMALL)
+    run = trained_run("forecaster", **SMALL["forecaster"])
     with pytest.raises(InputError) as refused:
         ask(VIEW, "read", run, {"share": 0.95})
     assert str(refused.value) == "a band must hold one of the shares 0.5, 0.8, 0.9, but got 0.95."

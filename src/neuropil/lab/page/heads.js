@@ -68,7 +68,7 @@ function bytes(canvas, rows, from, to) {
 // tokenMap({label, onhover(query, key), onpick(query)}); update({rows, queries, keys, query, said}): a heat map with tokens on both axes.
 export function tokenMap({ label = "Attention weights", room = 300, onhover, onpick }) {
   const canvas = h("canvas", { class: "tokenmap", role: "img", "aria-label": label });
-  const element = h("div", { class: "scroll mapbox" }, canvas);
+  const element = h("div", { class: "scroll mapbox", tabindex: "0", role: "group", "aria-label": "Weights of the head" }, canvas);
   let shown = null, place = null;
   element.update = (data) => {
     shown = data;
@@ -107,7 +107,7 @@ export function tokenMap({ label = "Attention weights", room = 300, onhover, onp
 // tokenLinks({label, onhover(query)}); update({rows, queries, keys, query}): lines from each token to what it looks at.
 export function tokenLinks({ label = "Links between tokens", onhover, onpick }) {
   const drawing = svg("svg", { class: "links", role: "img", "aria-label": label });
-  const element = h("div", { class: "scroll linkbox" }, drawing);
+  const element = h("div", { class: "scroll linkbox", tabindex: "0", role: "group", "aria-label": "Links of the head" }, drawing);
   const STEP = 21, WIDTH = 300, SIDE = 96;
   let drawn = null;
   element.update = ({ rows, queries, keys, query = null }) => {

@@ -52,7 +52,7 @@ export default async function fill(view) {
 
   function show(answer) {
     shown = answer;
-    replace(blanks, answer.places.map((pairs, i) => h("div", { class: "blank", role: "list", "aria-label": `Words for place ${i + 1}` }, h("h3", {}, answer.places.length > 1 ? `Place ${i + 1}` : "Fillings"), rows(pairs, (word) => write(i, word)))),
+    replace(blanks, answer.places.map((pairs, i) => h("div", { class: "blank" }, h("h3", {}, answer.places.length > 1 ? `Place ${i + 1}` : "Fillings"), h("div", { role: "list", "aria-label": `Words for place ${i + 1}` }, rows(pairs, (word) => write(i, word))))),
       answer.places.length ? null : h("p", { class: "note" }, `Write ${mask} where a word is missing, or choose a word below and hide it.`));
     const { tokens, bits, shares } = answer, known = bits.filter((value) => value !== null), mean = known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
     if (place !== null && place >= tokens.length) place = null;

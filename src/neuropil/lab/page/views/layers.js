@@ -52,7 +52,7 @@ export default async function layers(view) {
     const share = (value) => (value === null ? "–" : percent(value, 0));
     replace(list, table({
       caption: `The ${WORDS[values.weights]} weights × ${number(values.scale, 3)}; loss ${number(shown.loss)}`,
-      columns: [{ name: "", numeric: true }, "layer", { name: "weights", numeric: true }, { name: "gradient", numeric: true }, { name: shown.at_outputs ? "at its outputs" : "flow", numeric: true }, { name: "dead", numeric: true }, { name: "spread", numeric: true }, "activation", { name: "saturated", numeric: true }, { name: "silent", numeric: true }],
+      columns: [{ name: "#", numeric: true }, "layer", { name: "weights", numeric: true }, { name: "gradient", numeric: true }, { name: shown.at_outputs ? "at its outputs" : "flow", numeric: true }, { name: "dead", numeric: true }, { name: "spread", numeric: true }, "activation", { name: "saturated", numeric: true }, { name: "silent", numeric: true }],
       rows: shown.layers.map((layer) => [place.get(layer.name) ?? "", layer.name, number(layer.parameter_norm, 3), h("span", { "data-value": layer.gradient_norm, "data-gradient": layer.name }, number(layer.gradient_norm, 3)), number(layer.flow, 3), share(layer.dead_share), h("span", { "data-value": layer.spread, "data-spread": layer.name }, number(layer.spread, 3)), layer.activation || "–", share(layer.saturated_share), share(layer.silent_share)]),
     }));
   }
