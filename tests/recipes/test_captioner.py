@@ -136,10 +136,11 @@ def test_alternatives_have_the_probabilities_of_one_step_after_the_other(run: Ru
     picture = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 1, 24, 24), dtype=np.uint8))
     words = [*run.predictor.tokenizer.encode(["a six left of a two"])[0], END]
     found = run.predictor.alternatives(picture, "a six left of a two", most=3)
+    model: Any = run.model
     with torch.no_grad():
-        state = run.model.begin(picture)
+        state = model.begin(picture)
         for before, number, each in zip([START, *words[:-1]], words, found, strict=True):
-            shares = run.model.step(torch.tensor([[before]]), state)[0].softmax(-1)
+            shares = model.step(torch.tensor([[before]]), state)[0].softmax(-1)
             assert each.share == pytest.approx(float(shares[number]), abs=1e-5)
             assert [share for _, share in each.alternatives] == pytest.approx(shares.topk(3).values.tolist(), abs=1e-5)
 

@@ -270,10 +270,11 @@ def test_alternatives_have_the_probabilities_of_one_step_after_the_other(run: Ru
     target = [*vocabulary.target.encode(["2026-11"])[0], END]
     found = translator.alternatives("5 November 2026", "2026-11", most=3)
     assert [each.token for each in found] == [*"2026-11", "◁"]
+    model: Any = run.model
     with torch.no_grad():
-        state = run.model.begin(torch.tensor([source]))
+        state = model.begin(torch.tensor([source]))
         for before, number, each in zip([START, *target[:-1]], target, found, strict=True):
-            shares = run.model.step(torch.tensor([[before]]), state)[0].softmax(-1)
+            shares = model.step(torch.tensor([[before]]), state)[0].softmax(-1)
             assert each.share == pytest.approx(float(shares[number]), abs=1e-5)
             assert [share for _, share in each.alternatives] == pytest.approx(shares.topk(3).values.tolist(), abs=1e-5)
 
