@@ -18,32 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from einops import rearrange
-from torch import Tensor
-from torch.nn import Parameter
 
 from neuropil import recipes
 from neuropil.autodiff import Var, graph, ops
-from neuropil.data.examples.embedded import load_digits
 from neuropil.files import write_text
-from neuropil.inspection.gradients import GradientProfile, profile_gradients
 from neuropil.inspection.pictures.images import image_grid
 from neuropil.inspection.pictures.robustness import accuracy_over_beta
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, house_style, line, make_logarithmic, new_figure
 from neuropil.inspection.report.page import Picture
 from neuropil.inspection.report.svg import figure_svg
-from neuropil.models import MLP, MLPConfig, UniversalApproximator, UniversalApproximatorConfig
-from neuropil.parts.expression import Expression
-from neuropil.parts.objectives import Classification
-from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.generation.experiment import GenerationExperiment
 from neuropil.tasks.recall.experiment import RecallExperiment
 from neuropil.tasks.recipe import Experiment
 from neuropil.training.history import read_history
-from neuropil.training.optimizers import OptimizerName, build_optimizer
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -224,110 +214,6 @@ def autodiff() -> str:
 # --- the README's picture ---------------------------------------------------------------------------------------------
 
 
-@house_style
-def neuropil() -> str:
-    """Four things to try, side by side."""
-    figure = new_figure(10.2, 2.5)
-    figure.get_layout_engine().set(wspace=0.07)  # type: ignore[union-attr]  # new_figure has given it one
-    doubts, race, function, gradients = figure.subplots(1, 4, width_ratios=[0.92, 1, 1, 1])
-    _draw_doubts(doubts)
-    _draw_race(race)
-    _draw_function(function)
-    _draw_gradients(gradients)
-    return standing_alone(figure_svg(figure))
-
-
-def _draw_doubts(axes: "Axes") -> None:
-    axes.set_title("Where a CNN hesitates")
-    axes.set_axis_off()
-    images, _, answers = doubts_of_cnn(4)
-    for place, (image, (first, second)) in enumerate(zip(images, answers, strict=True)):
-        cell: Any = axes.inset_axes((0.53 * (place % 2), 0.51 if place < 2 else -0.03, 0.45, 0.40))
-        cell.set_axis_off()
-        cell.imshow(image, cmap="gray", interpolation="none")
-        cell.set_title(f"{first} or {second}?", fontsize=9, fontweight="normal", loc="center", pad=2, color=MUTED)
-
-
-def _draw_race(axes: "Axes") -> None:
-    """Two weights of a linear regression on scikit-learn's diabetes data: body-mass index and the logarithm of blood
-    fats."""
-    from sklearn.datasets import load_diabetes
-
-    patients: Any = load_diabetes(scaled=False)
-    features = torch.from_numpy(patients.data[:, [2, 8]])
-    x = features - features.mean(0)
-    t = torch.from_numpy(patients.target - patients.target.mean()) / patients.target.std()
-
-    def loss(w: Tensor) -> Tensor:
-        return 0.5 * (torch.einsum("...k,nk->...n", w, x) - t).square().mean(-1)
-
-    first, second = (
-        torch.linspace(-0.38, 0.48, 40, dtype=torch.double),
-        torch.linspace(-0.62, 1.2, 40, dtype=torch.double),
-    )
-    heights = loss(torch.stack(torch.meshgrid(first, second, indexing="xy"), dim=-1))
-    levels = np.quantile(heights, np.linspace(0.004, 1, 13))
-    axes.contourf(first, second, heights, levels=levels, cmap="Greys", vmax=3 * levels[-1])
-    axes.contour(first, second, heights, levels=levels, colors="#aab0ba", linewidths=0.5)
-    rates: dict[OptimizerName, float] = {"sgd": 0.08, "momentum": 0.012, "rmsprop": 0.02, "adam": 0.06}
-    for index, (name, rate) in enumerate(rates.items()):
-        path = _descend(loss, name, rate)
-        axes.plot(path[:, 0], path[:, 1], label=name, **line(index))
-    axes.plot(*START, "o", color="white", markeredgecolor=INK, markersize=5, zorder=5)
-    axes.plot(*torch.linalg.lstsq(x, t[:, None]).solution.flatten(), "+", color=INK, markersize=9, zorder=5)
-    axes.set(title="Optimisers racing", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]), xticks=[], yticks=[])
-    axes.legend(loc="upper left", fontsize=8, handlelength=1.7, labelspacing=0.25, borderaxespad=0.2)
-
-
-def _descend(loss: Callable[[Tensor], Tensor], name: OptimizerName, rate: float) -> np.ndarray:
-    w = Parameter(torch.tensor(START, dtype=torch.double))
-    optimizer = build_optimizer(name, {"w": w}, learning_rate=rate)
-    path = []
-    for _ in range(70):
-        path.append(w.detach().clone())
-        optimizer.zero_grad()
-        loss(w).backward()
-        optimizer.step()
-    return torch.stack(path).numpy()
-
-
-def _draw_function(axes: "Axes") -> None:
-    f = Expression("sin(9*x) * (1 - x) + 1.4*x^2")
-    net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=24, steepness=14)).fit(f)
-    x = torch.linspace(0, 1, 401, dtype=torch.double)
-    with torch.no_grad():
-        pieces = net.pieces(x) * f(net.centers())
-        approximation = net(x)
-    for index, piece in enumerate(pieces.T):
-        seen = piece.abs() > 0.004
-        axes.fill_between(x[seen], piece[seen], color=PALETTE[0], alpha=0.10 if index % 2 else 0.18, linewidth=0)
-    axes.plot(x, f(x), color=INK, linewidth=1)
-    axes.plot(x, approximation, color=PALETTE[1], linewidth=1.6)
-    axes.set(title="A function from 24 sigmoids", xlim=(0, 1), xticks=[], yticks=[])
-
-
-def _draw_gradients(axes: "Axes") -> None:
-    depth = 15
-    networks = {"sigmoid": {}, "with batch norm": {"batch_norm": True}, "residual": {"residual": True}}
-    for index, (name, options) in enumerate(networks.items()):
-        norms = np.array([norm for _, norm in _profile(depth, **options).flow()])
-        axes.plot(range(1, depth + 2), norms / norms[-1], marker="o", markersize=2.6, label=name, **line(index))
-    make_logarithmic(axes)
-    axes.set(title="Why depth needs help", xticks=[1, depth + 1], xticklabels=["first layer", "last"])
-    axes.set_ylabel("gradient that arrives", labelpad=1)
-    axes.legend(loc="lower right", fontsize=7.5, handlelength=1.8)
-
-
-def _profile(depth: int, **options: Any) -> GradientProfile:
-    digits = load_digits()
-    model = initialised(
-        lambda: MLP(MLPConfig(hidden_sizes=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
-    )
-    model.standardize.fit(digits.inputs)
-    batch = {"input": digits.inputs[:256], "target": digits.targets[:256]}
-    return profile_gradients(model, lambda: Classification(model).loss(batch))
-
-
 # --- the house --------------------------------------------------------------------------------------------------------
 
 HOUSE = (
@@ -359,18 +245,18 @@ HOUSE = (
     {"recipes": "one file for each system: model × task × defaults; the only place where choices are combined"},
     {"runs": "the life of a run folder: start, resume, load, open, compare, prune"},
     {
-        "cli": "words to runs",
         "sklearn": "estimators over runs",
-        "lab": "the same in a web page",
+        "lab": "a page in the browser over runs",
         "server": "the same by requests",
     },
+    {"cli": "words to runs, and what opens the lab"},
 )
 MOST_ABREAST = 5
-PLANNED = frozenset(("lab", "server"))
+PLANNED = frozenset(("server",))
 
 
 def house() -> str:
-    """Eight rows of rooms, and between them the arrows of allowed imports."""
+    """Rows of rooms, and between them the arrows of allowed imports."""
     width, left, gap = 940, 24, 30
     drawn = [
         f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">'
@@ -420,7 +306,6 @@ def _arrow(x: float, bottom: float, top: float) -> str:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "neuropil": neuropil,
     "house": house,
     "autodiff": autodiff,
     "trades": over_beta,

@@ -74,7 +74,9 @@ def main(words: list[str]) -> None:
             part = page.locator(".view canvas").first if view == "gates" else page.locator(".view")
             image = Image.open(BytesIO(part.screenshot())).convert("RGB")
             height = round(image.width * CARD[1] / CARD[0])
-            image.crop((0, 0, image.width, min(height, image.height))).resize(CARD).save(CARDS / f"{system}.webp", quality=80)
+            image.crop((0, 0, image.width, min(height, image.height))).resize(CARD).save(
+                CARDS / f"{system}.webp", quality=80
+            )
         opened.close()
 
 
