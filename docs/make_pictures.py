@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "pictures"
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 LARGEST = 150_000
-START = (-0.3, -0.4)
 RECALLED = 8
 
 
