@@ -94,14 +94,14 @@ def test_a_forecast_depends_on_the_past_only(run: Run, tmp_path: Path):
     pd.read_csv(long).iloc[:100].to_csv(short, index=False)
     trained = run.predictor
     table, _ = trained.read([long])
-    panel = trained._panel(table)
+    panel = trained.panel(table)
     windows = panel.windows(100, 107)
     assert torch.allclose(trained.quantiles(windows)[0], raw(trained, short), atol=1e-4)
 
 
 def raw(trained, path: Path) -> torch.Tensor:
     table, _ = trained.read([path])
-    return trained.quantiles(trained._panel(table).last_windows())[0]
+    return trained.quantiles(trained.panel(table).last_windows())[0]
 
 
 def test_the_command_prints_a_line_for_each_step(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
