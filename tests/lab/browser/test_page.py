@@ -35,6 +35,18 @@ def test_search_finds_by_name_family_and_idea(lab: Any, page: Any):
     assert found == ["bert"]
 
 
+def test_search_finds_other_forms_of_a_word_and_says_when_there_is_none(lab: Any, page: Any):
+    page.goto(lab.address)
+    page.locator(".card").first.wait_for()
+    names = "all => all.map(one => one.dataset.system)"
+    page.get_by_label("Search the systems").fill("spikes")
+    assert {"lif", "spiking_network", "spiking_classifier"} <= set(page.locator(".card").evaluate_all(names))
+    page.get_by_label("Search the systems").fill("translate")
+    assert {"seq2seq", "transformer"} <= set(page.locator(".card").evaluate_all(names))
+    page.get_by_label("Search the systems").fill("xyzzy")
+    page.get_by_text("No system has these words.").wait_for()
+
+
 def test_keys_reach_a_system_and_its_view(lab: Any, page: Any):
     page.goto(lab.link("/system/lif"))
     page.locator("h1").wait_for()
