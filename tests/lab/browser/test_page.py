@@ -71,6 +71,15 @@ def test_light_and_dark_are_kept(lab: Any, page: Any):
     assert dark != light
 
 
+@pytest.mark.parametrize("width", [390, 1200])
+def test_letters_of_a_chart_keep_their_size_where_it_is_narrow(lab: Any, page: Any, width: int):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(lab.link("/view/lif"))
+    page.locator(".view[data-ready]").wait_for()
+    smallest = "Math.min(...all.map(text => text.getBoundingClientRect().height)) >= 11"
+    page.wait_for_function(f"() => {{ const all = [...document.querySelectorAll('.chart text')]; return {smallest}; }}")
+
+
 def test_code_is_shown_and_leads_to_its_file(lab: Any, page: Any):
     page.goto(lab.link("/view/lif"))
     page.locator(".source summary", has_text="models.lif.rate").click()
