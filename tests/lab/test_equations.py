@@ -48,6 +48,17 @@ def test_a_line_is_an_equation_and_what_it_says():
     assert [is_math for _, is_math in second.parts] == [True]  # the aligned sign is its own
 
 
+def test_code_is_left_as_it_is_written():
+    (block,) = paragraphs('    [groups.excitatory]\n    size = 400\n      to = "inhibitory"')
+    assert [line.parts for line in block if isinstance(line, EquationLine)] == [
+        (("[groups.excitatory]", False),),
+        (("size = 400", False),),
+        (('  to = "inhibitory"', False),),
+    ]
+    (block,) = paragraphs('    (w ⋆ x)[i] = Σ_a w[a] x[i + a]   what libraries call "convolution"')
+    assert [is_math for line in block if isinstance(line, EquationLine) for _, is_math in line.parts] == [True, False]
+
+
 @pytest.mark.parametrize("system", recipes.SYSTEMS, ids=lambda system: system.name)
 def test_the_equations_of_every_system_are_well_formed(system: recipes.System):
     blocks = [block for block in paragraphs(recipes.recipe(system.name).equations) if not isinstance(block, str)]

@@ -51,6 +51,8 @@ FUNCTIONS = {
 CONNECTIVES = {"of", "to", "or", "if", "in", "at", "is", "on", "by", "and", "for", "where", "within", "else", "with"}
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?:e[−-]?\d+)?|[^\W\d_]['′]*[\u0300-\u036f]*|\s+|.", re.UNICODE)
 WORD = re.compile(r"[A-Za-z]{2,}")
+CODE = re.compile(r"^\s*\[+[a-z]|[=(,]\s*\"|\blambda |[a-z]\.[a-z]+\(")
+"""A line of TOML or of Python, which no equation is."""
 PROSE = re.compile(r"(?<![_^{A-Za-z])[A-Za-z]{2,}(?![A-Za-z]*[(_\['])")
 
 
@@ -62,10 +64,12 @@ class EquationLine:
 
 
 def paragraphs(docstring: str) -> Iterator[str | list[EquationLine]]:
-    """Texts and blocks of equations, in their order."""
+    """Texts and blocks of equations or of code, in their order."""
     for block in re.split(r"\n\s*\n", docstring.strip("\n")):
         lines = block.splitlines()
-        if all(line.startswith("    ") for line in lines):
+        if all(line.startswith("    ") for line in lines) and any(CODE.search(line) for line in lines):
+            yield [EquationLine(((line[4:], False),)) for line in lines]
+        elif all(line.startswith("    ") for line in lines):
             yield [_line(line.strip()) for line in lines]
         else:
             yield " ".join(line.strip() for line in lines)

@@ -1,11 +1,11 @@
 """Optimisers by name. The update rules are PyTorch's; here is what each one is.
 
-sgd        w ← w − η ∇
-momentum   v ← β v + ∇            w ← w − η v
-rmsprop    s ← ρ s + (1−ρ) ∇²     w ← w − η ∇ / √s
-adam       m ← β₁ m + (1−β₁) ∇    s ← β₂ s + (1−β₂) ∇²    w ← w − η m̂ / √ŝ
-adamw      adam, with the weight decay taken from w itself and not through the gradient
-muon       v ← β v + (1−β) ∇      w ← w − 0.2 η √n O       O ≈ U Vᵀ of (1−β) ∇ + β v = U S Vᵀ,  n the longer side of w
+    sgd        w ← w − η ∇
+    momentum   v ← β v + ∇            w ← w − η v
+    rmsprop    s ← ρ s + (1−ρ) ∇²     w ← w − η ∇ / √s
+    adam       m ← β₁ m + (1−β₁) ∇    s ← β₂ s + (1−β₂) ∇²    w ← w − η m̂ / √ŝ
+    adamw      adam, with the weight decay taken from w itself and not through the gradient
+    muon       v ← β v + (1−β) ∇      w ← w − 0.2 η √n O      O ≈ U Vᵀ of (1−β) ∇ + β v = U S Vᵀ, n the longer side
 
 Muon (Jordan 2024) moves a matrix by as much in every direction, where the gradient knows a few only; five steps of a
 Newton-Schulz iteration are enough for that. The factor makes its steps as large as Adam's (Liu 2025), so that one

@@ -16,6 +16,10 @@ def test_a_place_is_filled_and_a_word_hidden(lab: Any, page: Any, text_run: Call
         }""",
         arg=[best.word, best.share],
     )
+    rows = "all => all.map(one => one.getBoundingClientRect()).map(({left, bottom}) => [left, bottom])"
+    left, bottoms = zip(*page.locator(".blanks button").evaluate_all(rows), strict=True)
+    assert len(set(left)) == 1, "the words of a place stand below one another"
+    assert len(set(bottoms)) == len(bottoms)
     page.locator(".blanks button").first.click()
     page.get_by_text("Write [MASK] where a word is missing").wait_for()
     assert page.get_by_label("text, with [MASK]").input_value() == f"14 is {best.word} (see 15)"

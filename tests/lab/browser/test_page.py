@@ -35,6 +35,18 @@ def test_search_finds_by_name_family_and_idea(lab: Any, page: Any):
     assert found == ["bert"]
 
 
+def test_search_finds_other_forms_of_a_word_and_says_when_there_is_none(lab: Any, page: Any):
+    page.goto(lab.address)
+    page.locator(".card").first.wait_for()
+    names = "all => all.map(one => one.dataset.system)"
+    page.get_by_label("Search the systems").fill("spikes")
+    assert {"lif", "spiking_network", "spiking_classifier"} <= set(page.locator(".card").evaluate_all(names))
+    page.get_by_label("Search the systems").fill("translate")
+    assert {"seq2seq", "transformer"} <= set(page.locator(".card").evaluate_all(names))
+    page.get_by_label("Search the systems").fill("xyzzy")
+    page.get_by_text("No system has these words.").wait_for()
+
+
 def test_keys_reach_a_system_and_its_view(lab: Any, page: Any):
     page.goto(lab.link("/system/lif"))
     page.locator("h1").wait_for()
@@ -57,6 +69,15 @@ def test_light_and_dark_are_kept(lab: Any, page: Any):
     page.reload()
     assert (page.evaluate(paper), light) == (dark, "rgb(255, 255, 255)")
     assert dark != light
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_letters_of_a_chart_keep_their_size_where_it_is_narrow(lab: Any, page: Any, width: int):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(lab.link("/view/lif"))
+    page.locator(".view[data-ready]").wait_for()
+    smallest = "Math.min(...all.map(text => text.getBoundingClientRect().height)) >= 11"
+    page.wait_for_function(f"() => {{ const all = [...document.querySelectorAll('.chart text')]; return {smallest}; }}")
 
 
 def test_code_is_shown_and_leads_to_its_file(lab: Any, page: Any):

@@ -68,6 +68,8 @@ def test_an_upload_is_read_and_a_wrong_one_is_refused(lab: Any, browser: Any, tm
         page.goto(f"{lab.address}/#/train/mlp")
         page.locator("input[type=file]").set_input_files(table)
         page.get_by_role("alert").filter(has_text="needs a target, the column to predict").wait_for(timeout=LONG)
+        page.get_by_role("button", name="Train mlp").click()
+        assert page.url.endswith("/#/train/mlp")  # what was refused is not begun
         page.locator("[data-option=target]").fill("colour")
         page.locator("[data-option=target]").press("Tab")
         page.locator(".data-preview").filter(has_text="colour").wait_for(timeout=LONG)

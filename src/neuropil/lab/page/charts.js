@@ -27,13 +27,17 @@ export function lines({ title = "", label = title, x = "", y = "", xRange, yRang
   const drawing = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   const caption = h("figcaption", {});
   const element = h("figure", { class: "chartbox" }, caption, drawing);
-  const inner = { w: width - PAD.left - PAD.right, h: height - PAD.top - PAD.bottom };
+  const usual = { width, height }, inner = {};
+  const measure = () => { inner.w = width - PAD.left - PAD.right; inner.h = height - PAD.top - PAD.bottom; drawing.setAttribute("viewBox", `0 0 ${width} ${height}`); };
+  let last = { series: [] };
   let ranges = { x: xRange ?? [0, 1], y: yRange ?? [0, 1] };
   const up = (value) => (logY ? Math.log10(Math.max(value, 1e-30)) : value);
   const px = (value) => PAD.left + (value - ranges.x[0]) / (ranges.x[1] - ranges.x[0] || 1) * inner.w;
   const py = (value) => PAD.top + inner.h - (up(value) - ranges.y[0]) / (ranges.y[1] - ranges.y[0] || 1) * inner.h;
 
-  element.update = ({ series = [], marks = [], xRange: xs = xRange, yRange: ys = yRange, label: said }) => {
+  element.update = (data) => {
+    last = data;
+    const { series = [], marks = [], xRange: xs = xRange, yRange: ys = yRange, label: said } = data;
     const every = series.flatMap((one) => [one.y, one.low, one.high].filter(Boolean).map((list) => list.map((v) => (v === null ? null : up(v))))).flat();
     const allX = series.flatMap((one) => one.x);
     ranges = { x: xs ?? tight(allX), y: extent(every, ys?.map(up)) };
@@ -41,7 +45,8 @@ export function lines({ title = "", label = title, x = "", y = "", xRange, yRang
     for (const tick of ticks(...ranges.y)) parts.push(
       svg("path", { class: "gridline", d: `M${PAD.left} ${pyRaw(tick)}H${width - PAD.right}` }),
       svg("text", { x: PAD.left - 6, y: pyRaw(tick) + 4, "text-anchor": "end" }, number(logY ? 10 ** tick : tick, 3)));
-    for (const tick of ticks(...ranges.x, 7)) parts.push(svg("text", { x: px(tick), y: height - PAD.bottom + 15, "text-anchor": "middle" }, number(tick, 4)));
+    const counts = allX.length > 0 && allX.every(Number.isInteger);
+    for (const tick of ticks(...ranges.x, width < 360 ? 4 : 7)) if (!counts || Number.isInteger(tick)) parts.push(svg("text", { x: px(tick), y: height - PAD.bottom + 15, "text-anchor": "middle" }, number(tick, 4)));
     parts.push(svg("path", { class: "axis", d: `M${PAD.left} ${PAD.top}V${height - PAD.bottom}H${width - PAD.right}` }));
     if (x) parts.push(svg("text", { x: width - PAD.right, y: height - 2, "text-anchor": "end" }, x));
     if (y) parts.push(svg("text", { x: PAD.left + 4, y: PAD.top + 8 }, y));
@@ -79,7 +84,17 @@ export function lines({ title = "", label = title, x = "", y = "", xRange, yRang
     drawing.addEventListener("pointermove", (event) => event.buttons && moved(place(event)));
     drawing.addEventListener("pointerup", (event) => ondrag(...place(event), "up"));
   }
-  element.update({ series: [] });
+  // Where there is less room than usual the drawing gets smaller, and not its letters.
+  new ResizeObserver(() => {
+    const room = Math.round(drawing.clientWidth), next = Math.min(usual.width, room);
+    if (!room || next === width) return;
+    width = next;
+    height = Math.round(usual.height * Math.max(0.8, width / usual.width));
+    measure();
+    element.update(last);
+  }).observe(drawing);
+  measure();
+  element.update(last);
   return element;
 }
 

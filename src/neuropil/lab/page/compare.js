@@ -14,7 +14,7 @@ export default async function comparePage({ main, query }) {
     chart.update({ series: names.flatMap((name) => { const points = (curves[name]?.validation ?? curves[name]?.train ?? {})[metric]; return points ? [{ name, x: points.map(([step]) => step), y: points.map(([, value]) => value) }] : []; }) });
     return chart;
   });
-  replace(main, h("p", { class: "trail" }, h("a", { href: "#/runs" }, "Runs"), "›", "comparison"), h("h1", {}, "Runs side by side"),
+  replace(main, h("p", { class: "trail" }, h("a", { href: "#/runs" }, "Runs"), "›", h("span", {}, "comparison")), h("h1", {}, "Runs side by side"),
     table({ columns: [" ", ...names.map((name) => ({ name }))], rows: rows.map(([name, ...cells]) => [h("b", {}, name), ...cells]) }),
     h("div", { class: "sides" }, charts), h("p", {}, names.map((name) => [h("a", { href: link(`/run/${name}`) }, name), " "])));
 }

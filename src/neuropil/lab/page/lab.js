@@ -46,7 +46,7 @@ async function show() {
   const embedded = query.get("embedded") !== null;
   document.documentElement.toggleAttribute("data-embedded", embedded);
   document.querySelector(".top").hidden = embedded;
-  for (const anchor of document.querySelectorAll(".top nav a")) anchor.toggleAttribute("aria-current", anchor.hash.replace("#", "") === path);
+  for (const anchor of document.querySelectorAll(".top nav a")) anchor.setAttribute("aria-current", anchor.hash.replace("#", "") === path ? "page" : "false");
   const asked = shownAs;
   try {
     if (!found) throw new Error(`There is no page ${path}.`);

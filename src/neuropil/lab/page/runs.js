@@ -51,8 +51,8 @@ export default async function runsPage({ main }) {
       h("td", {}, h("a", { href: link(`/run/${run.name}`) }, run.name), run.reason ? h("p", { class: "note bad" }, run.reason) : null),
       h("td", {}, run.system), h("td", {}, run.curve ? sparkline(run.curve.points.map(([, value]) => value)) : null),
       h("td", { class: figures?.beaten ? "good" : figures?.beaten === false ? "bad" : "" }, figures ? `${figures.title} ${figures.text}` : run.state),
-      h("td", { class: "muted" }, figures?.baseline ? `${figures.baseline} ${figures.baseline_text}` : ""),
-      h("td", { class: "muted" }, run.created.slice(0, 16).replace("T", " ")),
+      h("td", { class: "muted" }, figures?.baseline ? `${figures.beaten ? "better than " : figures.beaten === false ? "worse than " : ""}${figures.baseline} ${figures.baseline_text}` : ""),
+      h("td", { class: "muted date" }, run.created.slice(0, 16).replace("T", " ")),
       h("td", {}, button("Delete", () => remove(run), { kind: "plain danger", label: `Delete ${run.name}` })));
   }
 

@@ -4,7 +4,7 @@ import { get, once } from "./api.js";
 import { sparkline, table } from "./charts.js";
 import { h, replace } from "./dom.js";
 import { explanation } from "./explain.js";
-import { capital, title } from "./home.js";
+import { capital, NAMES, title } from "./home.js";
 import { link } from "./lab.js";
 
 export default async function systemPage({ main, arguments: [name] }) {
@@ -14,8 +14,8 @@ export default async function systemPage({ main, arguments: [name] }) {
   const runs = listed.runs.filter((run) => run.system === name), own = views.filter((view) => view.systems.includes(name));
   const verb = system.verb === "train" ? "Train" : "Simulate";
   replace(main,
-    h("p", { class: "trail" }, h("a", { href: "#/" }, "Systems"), "›", system.family),
-    h("div", { class: "head" }, h("h1", {}, capital(title(name))), h("a", { class: "button main", href: link(`/train/${name}`) }, verb)),
+    h("p", { class: "trail" }, h("a", { href: "#/" }, "Systems"), "›", h("span", {}, system.family)),
+    h("div", { class: "head" }, h("h1", {}, NAMES[name] ?? capital(title(name))), h("a", { class: "button main", href: link(`/train/${name}`) }, verb)),
     h("p", { class: "muted" }, capital(system.summary), "."),
     h("div", { class: "sides" },
       h("section", { class: "stack" }, h("h2", {}, "Look inside"), own.length ? h("ul", { class: "plain stack" }, own.map((view) => viewLine(view, name, runs))) : h("p", { class: "muted" }, "Its report has the pictures."),

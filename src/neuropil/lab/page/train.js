@@ -17,7 +17,12 @@ export default async function trainPage({ main, arguments: [system], query }) {
   const runName = h("input", { type: "text", id: newId("name"), placeholder: "by default the system and the date", maxlength: 80 });
   const start = button(`${verb} ${title(system)}`, begin, { kind: "main" });
 
+  // What was refused when the data was looked at would be refused again, by a run that has begun.
+  let refused = null;
+  const asGiven = () => JSON.stringify(given);
+
   async function begin() {
+    if (refused?.given === asGiven()) { refuse(refused.error); return; }
     refusal.hidden = true;
     start.disabled = true;
     try {
@@ -50,7 +55,13 @@ export default async function trainPage({ main, arguments: [system], query }) {
       estimate.textContent = found.seconds === null ? found.reason : `About ${duration(found.seconds)} of training on this machine, with what else runs here now.`;
       estimate.dataset.value = found.seconds ?? "";
       replace(preview, found.preview ? dataPreview(found.preview) : null);
-    } catch (error) { if (mine === asked) { estimate.textContent = ""; refuse(error); } }
+    } catch (error) {
+      if (mine !== asked) return;
+      estimate.textContent = "";
+      replace(preview);
+      if (error.status === 400) refused = { given: asGiven(), error };
+      refuse(error);
+    }
   }
 
   function draw() {

@@ -139,9 +139,8 @@ def sampled(run: Run, given: Tensor, known: Tensor, request: RecallRequest) -> R
         energies = model.free_energy(torch.cat(visible))
         pictures = model.decode(torch.cat(means))
     change = float(energies[-1] - energies[0])
-    return RecallPath(
-        pictures, energies, f"After {request.steps} Gibbs steps the free energy has changed by {change:.4g}."
-    )
+    moved = f"{'risen' if change > 0 else 'fallen'} by {abs(change):.4g}"
+    return RecallPath(pictures, energies, f"After {request.steps} Gibbs steps the free energy has {moved}.")
 
 
 def completed(predictor: GenerativeClassifier, given: Tensor, known: Tensor, request: RecallRequest) -> RecallPath:

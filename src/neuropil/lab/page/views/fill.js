@@ -59,7 +59,7 @@ export default async function fill(view) {
     reading.update({ tokens, values: bits, high: 10, chosen: place, gaps: true, titles: tokens.map((token, i) => (shares[i] === null ? "open" : `${token}: expected with ${percent(shares[i], shares[i] < 0.01 ? 4 : 1)}`)) });
     replace(said, mean === null ? "" : ["Each word was hidden in turn and guessed from the others: the stronger the colour, the less it was expected, ", figure(mean, number(mean, 3)), " bits on average. Choose one to see what was."]);
     replace(expected, place === null ? "" : [h("h3", {}, "Expected in place of ", h("code", {}, tokens[place]), shares[place] === null ? "" : [", which had ", figure(shares[place], percent(shares[place], shares[place] < 0.01 ? 4 : 1))]),
-      h("div", { role: "list", "aria-label": "Words that were expected" }, rows(answer.expected[place], (word) => put(place, word)))]);
+      h("div", { role: "list", "aria-label": `Words expected in place of ${tokens[place]}` }, rows(answer.expected[place], (word) => put(place, word)))]);
     hide.disabled = place === null || shares[place] === null;
   }
 

@@ -15,7 +15,7 @@ export default async function recall(view) {
   const whole = large(path.whole, "The whole picture"), given = large(path.given, "What is given"), now = large(path.given, "What it has become", 176);
   const curve = lines({ title: first.energy[0].toUpperCase() + first.energy.slice(1), x: { hopfield: "changed units", rbm: "Gibbs steps", predictive_coding: "inference steps" }[system], height: 230, onpoint: (x) => { at = nearest(x); show(); } });
   const said = h("p", { class: "said" });
-  const step = slider({ label: "Step", min: 0, max: 1, step: 1, value: 0, onchange: (value) => { at = value; show(); } });
+  const step = slider({ label: "Step", min: 0, max: 1, step: 1, value: 0, show: (frame) => number((path.points[frame] ?? 0) * path.every), onchange: (value) => { at = value; show(); } });
   const shown = () => { side.hidden = values.damage !== "cover"; hold.hidden = side.hidden || system === "predictive_coding"; share.hidden = values.damage === "none"; };
   const change = (name) => (value) => { values[name] = value; view.set({ [name]: value }); shown(); ask(); };
   const damage = select({ label: "The picture is", options: first.damages.map((each) => [each, DAMAGES[each]]), value: values.damage, onchange: (value) => { values.share = USUAL[value]; share.set(values.share); view.set({ share: values.share }); change("damage")(value); } });
