@@ -131,7 +131,7 @@ class Config:
                 found.append(Option(field.name, spoken, value, help, spoken != kind, above, low, high, tune))
         return found
 
-    def override(self, **values: Any) -> Self:
+    def override(self, /, **values: Any) -> Self:
         """A copy with other values, given by their flat names; a name that no nested configuration knows is refused.
 
         Lists may stand for tuples, text for paths, and one path or text for a tuple of them.

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Body, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
 from neuropil.lab.plan import Planner
+from neuropil.lab.questions import Question
 from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.security import UPLOADS
 from neuropil.lab.uploads import Uploads
@@ -21,15 +22,15 @@ def add_jobs(app: FastAPI, jobs: Jobs, uploads: Uploads) -> None:
     planner = Planner()
 
     @app.post("/api/forms/{system}")
-    def ask_form(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008  # FastAPI's way
+    def ask_form(system: str, values: Question) -> Json:
         return form(system, values)
 
     @app.post("/api/plans/{system}")
-    def plan(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008
+    def plan(system: str, values: Question) -> Json:
         return planner.ask(filled(system, values), with_data=form(system)["own_data"])
 
     @app.post("/api/jobs/{system}")
-    def start(system: str, values: dict[str, Any] = Body(default={})) -> JSONResponse:  # noqa: B008
+    def start(system: str, values: Question) -> JSONResponse:
         name = str(values.pop("run_name", ""))
         try:
             if any(each["name"] == "previews" for each in form(system)["options"]):

@@ -22,10 +22,14 @@ class OpenRuns:
 
     def path(self, name: str) -> Path:
         """Of a run below the folder of runs, and nowhere else."""
-        path = (self.folder / name).resolve()
         hidden = any(part.startswith(".") for part in Path(name).parts)
-        if not name or hidden or not path.is_relative_to(self.folder.resolve()) or not path.is_dir():
-            raise InputError(f"a run must be a folder in {self.folder}", got=f"{name!r}")
+        try:
+            path = (self.folder / name).resolve()
+            found = bool(name) and not hidden and path.is_relative_to(self.folder.resolve()) and path.is_dir()
+        except (OSError, ValueError):  # no name that a file could have
+            path, found = self.folder, False
+        if not found:
+            raise InputError(f"a run must be a folder in {self.folder}", got=f"{name[:100]!r}")
         return path
 
     @contextmanager
