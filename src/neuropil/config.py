@@ -202,6 +202,8 @@ def words_for(name: str, value: Any) -> list[str]:
     """What sets an option on the command line."""
     if isinstance(value, bool):
         return [flag_of(name if value else f"no_{name}")]
+    if isinstance(value, str) and value.startswith("-"):  # which would be read as a flag of its own
+        return [f"{flag_of(name)}={value}"]
     return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]
 
 
