@@ -42,6 +42,7 @@ def create_app(runs: Path, access: Access, *, warm: Callable[[], None] | None = 
 
     app = FastAPI(title="neuropil lab", version=neuropil.__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, access=access)
+    app.state.close_streams = jobs.feed.close
     add_refusals(app)
     add_pages(app, opened)
     add_views(app, opened)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
-from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
@@ -76,10 +77,14 @@ def add_jobs(app: FastAPI, jobs: Jobs, uploads: Uploads) -> None:
     async def upload(request: Request, id: str, name: str) -> Json:
         """The body is the file, in pieces as they come."""
         length = request.headers.get("content-length")
-        with uploads.writing(id, name, int(length) if length and length.isdecimal() else None) as file:
-            async for piece in request.stream():
-                await run_in_threadpool(file.write, piece)
-        return {"paths": [str(path) for path in uploads.data(id)]}
+        writing = uploads.writing(id, name, int(length) if length and length.isdecimal() else None)
+        try:
+            async with contextmanager_in_threadpool(writing) as file:  # unpacking takes long, and nobody waits for it
+                async for piece in request.stream():
+                    await run_in_threadpool(file.write, piece)
+        except ClientDisconnect:
+            raise InputError("an upload must come whole") from None
+        return {"paths": [str(path) for path in await run_in_threadpool(uploads.data, id)]}
 
     @app.get(UPLOADS)
     def list_uploads() -> Json:
