@@ -131,7 +131,7 @@ class Config:
                 found.append(Option(field.name, spoken, value, help, spoken != kind, above, low, high, tune))
         return found
 
-    def override(self, **values: Any) -> Self:
+    def override(self, /, **values: Any) -> Self:
         """A copy with other values, given by their flat names; a name that no nested configuration knows is refused.
 
         Lists may stand for tuples, text for paths, and one path or text for a tuple of them.
@@ -202,6 +202,8 @@ def words_for(name: str, value: Any) -> list[str]:
     """What sets an option on the command line."""
     if isinstance(value, bool):
         return [flag_of(name if value else f"no_{name}")]
+    if isinstance(value, str) and value.startswith("-"):  # which would be read as a flag of its own
+        return [f"{flag_of(name)}={value}"]
     return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from neuropil import recipes
+from neuropil.cli.arguments import parse
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
 from neuropil.recipes import SYSTEMS
@@ -119,3 +120,18 @@ def test_what_does_not_fit_gets_the_sentence_of_the_config(values: dict[str, Any
         filled("mlp", values)
     assert str(caught.value) == sentence
     assert blamed(caught.value, "mlp") == (next(iter(values)) if option == 0 else option)
+
+
+def test_a_text_that_begins_with_a_hyphen_is_no_flag():
+    command = filled("universal_approximation", {"function": "-sin(x)"}).command
+    assert command == [
+        "neuropil",
+        recipes.recipe("universal_approximation").verb,
+        "universal_approximation",
+        "--function=-sin(x)",
+    ]
+    read = parse(recipes.recipe("universal_approximation").options, command[3:], command="train", about="")
+    assert {each.name: each.default for each in read.options()}["function"] == "-sin(x)"
+    with pytest.raises(InputError) as error:
+        filled("mlp", {"ignore": ["-h"]})
+    assert str(error.value) == "ignore must not hold what begins with a hyphen, as a flag does, but got '-h'."

@@ -41,6 +41,13 @@ def test_another_host_name_for_this_machine_is_refused(client: TestClient):
     assert (answer.status_code, answer.text) == (403, "The lab is not at 'evil.example:8321': open it at 127.0.0.1.")
 
 
+@pytest.mark.parametrize("wrong", [{"host": "["}, {"host": "[::1"}, {"origin": "http://["}, {"origin": "null"}])
+def test_what_is_no_address_is_refused_and_the_refusal_protected(client: TestClient, wrong: dict[str, str]):
+    answer = client.get("/", headers=wrong)
+    assert answer.status_code == 403
+    assert answer.headers["content-security-policy"] == PAGE_POLICY
+
+
 def test_other_machines_need_the_token(remote: TestClient):
     refused = remote.get("/api/systems")
     assert refused.status_code == 401

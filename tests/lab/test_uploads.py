@@ -156,3 +156,10 @@ def test_an_upload_that_was_not_begun_is_refused(uploads: Uploads, id: str):
     with pytest.raises(InputError) as caught:
         send(uploads, id, "table.csv", b"1")
     assert str(caught.value) == (f"an upload must be one that was begun, but got {id[:100]!r}: send the data again.")
+
+
+@pytest.mark.parametrize("name", ["\u6f22" * 100 + ".csv", "\u6f22" * 100, "\U0001f642" * 60 + ".csv", "\u00e9" * 99])
+def test_a_name_fits_into_the_bytes_that_a_file_system_knows(uploads: Uploads, name: str):
+    path = send(uploads, uploads.begin(), name, b"a,b\n")
+    assert len(path.name.encode()) <= 210
+    assert path.suffix == Path(name).suffix

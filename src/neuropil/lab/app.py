@@ -7,16 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import Body, FastAPI, Request
+from fastapi import FastAPI
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
 import neuropil
 from neuropil import recipes
-from neuropil.errors import InputError, NeuropilError
+from neuropil.errors import InputError
 from neuropil.lab import explain
 from neuropil.lab.job_routes import add_jobs
 from neuropil.lab.open_runs import OpenRuns
+from neuropil.lab.questions import Question, add_refusals
 from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.run_routes import add_runs
 from neuropil.lab.security import REPORT_POLICY, Access, Guard
@@ -41,17 +42,13 @@ def create_app(runs: Path, access: Access, *, warm: Callable[[], None] | None = 
 
     app = FastAPI(title="neuropil lab", version=neuropil.__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, access=access)
-    app.add_exception_handler(NeuropilError, refused)
+    app.state.close_streams = jobs.feed.close
+    add_refusals(app)
     add_pages(app, opened)
     add_views(app, opened)
     add_runs(app, runs, jobs)
     add_jobs(app, jobs, Uploads(runs))
     return app
-
-
-async def refused(_: Request, error: Exception) -> JSONResponse:
-    """One sentence, as on the command line."""
-    return JSONResponse({"error": str(error)}, 400)
 
 
 def add_pages(app: FastAPI, opened: OpenRuns) -> None:
@@ -105,7 +102,7 @@ def add_views(app: FastAPI, opened: OpenRuns) -> None:
         ]
 
     @app.post("/api/views/{name}/{action}")
-    def answer(name: str, action: str, values: dict[str, Any] = Body(default={}), run: str = "") -> JSONResponse:  # noqa: B008  # FastAPI's way
+    def answer(name: str, action: str, values: Question, run: str = "") -> JSONResponse:
         view = find_view(name)
         if not view.needs_run:
             with playgrounds[name]:

@@ -151,6 +151,9 @@ def _value(option: Option, given: Any) -> Any:
     several = given if isinstance(given, list | tuple) else [given]
     if len(several) > MOST_ITEMS:
         raise InputError(f"{option.name} must have at most {MOST_ITEMS:,} values", got=f"{len(several):,}")
+    for each in several:
+        if item is str and isinstance(each, str) and each.startswith("-"):
+            raise InputError(f"{option.name} must not hold what begins with a hyphen, as a flag does", got=f"{each!r}")
     return tuple(_item(option, each, item) for each in several)
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Body, FastAPI, Request
+from fastapi import FastAPI, Request
+from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
-from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from neuropil.errors import InputError
 from neuropil.lab.forms import blamed, filled, form
 from neuropil.lab.plan import Planner
+from neuropil.lab.questions import Question
 from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.security import UPLOADS
 from neuropil.lab.uploads import Uploads
@@ -21,15 +23,15 @@ def add_jobs(app: FastAPI, jobs: Jobs, uploads: Uploads) -> None:
     planner = Planner()
 
     @app.post("/api/forms/{system}")
-    def ask_form(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008  # FastAPI's way
+    def ask_form(system: str, values: Question) -> Json:
         return form(system, values)
 
     @app.post("/api/plans/{system}")
-    def plan(system: str, values: dict[str, Any] = Body(default={})) -> Json:  # noqa: B008
+    def plan(system: str, values: Question) -> Json:
         return planner.ask(filled(system, values), with_data=form(system)["own_data"])
 
     @app.post("/api/jobs/{system}")
-    def start(system: str, values: dict[str, Any] = Body(default={})) -> JSONResponse:  # noqa: B008
+    def start(system: str, values: Question) -> JSONResponse:
         name = str(values.pop("run_name", ""))
         try:
             if any(each["name"] == "previews" for each in form(system)["options"]):
@@ -75,10 +77,14 @@ def add_jobs(app: FastAPI, jobs: Jobs, uploads: Uploads) -> None:
     async def upload(request: Request, id: str, name: str) -> Json:
         """The body is the file, in pieces as they come."""
         length = request.headers.get("content-length")
-        with uploads.writing(id, name, int(length) if length and length.isdecimal() else None) as file:
-            async for piece in request.stream():
-                await run_in_threadpool(file.write, piece)
-        return {"paths": [str(path) for path in uploads.data(id)]}
+        writing = uploads.writing(id, name, int(length) if length and length.isdecimal() else None)
+        try:
+            async with contextmanager_in_threadpool(writing) as file:  # unpacking takes long, and nobody waits for it
+                async for piece in request.stream():
+                    await run_in_threadpool(file.write, piece)
+        except ClientDisconnect:
+            raise InputError("an upload must come whole") from None
+        return {"paths": [str(path) for path in await run_in_threadpool(uploads.data, id)]}
 
     @app.get(UPLOADS)
     def list_uploads() -> Json:

@@ -34,6 +34,14 @@ PAGE_POLICY = "; ".join(
         f"frame-ancestors 'self' {NOTEBOOKS}",
     ]
 )
+PROTECTION = {
+    "content-security-policy": PAGE_POLICY,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+"""Headers of every answer, unless it brings its own."""
 REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 )
@@ -49,8 +57,7 @@ class Access:
     token: str | None = None
 
     def allows_host(self, host: str) -> bool:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name in (*LOOPBACK, self.host) or self.token is not None
+        return _hostname(host) in (*LOOPBACK, self.host) or self.token is not None
 
 
 class Guard:
@@ -63,22 +70,19 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        refusal = self.refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.setdefault("content-security-policy", PAGE_POLICY)
-                headers.setdefault("cache-control", "no-store")
-                headers["x-content-type-options"] = "nosniff"
-                headers["referrer-policy"] = "no-referrer"
-                headers["cross-origin-resource-policy"] = "same-origin"
+                for name, value in PROTECTION.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        await self.app(scope, self.limited(scope, receive), send_guarded)
+        refusal = self.refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send_guarded)
+        else:
+            await self.app(scope, self.limited(scope, receive), send_guarded)
 
     def limited(self, scope: Scope, receive: Receive) -> Receive:
         """What a client sends beyond the limit is not read: the question ends there, and is none."""
@@ -100,7 +104,7 @@ class Guard:
         if not self.access.allows_host(host):
             return PlainTextResponse(f"The lab is not at {host!r}: open it at 127.0.0.1.", 403)
         origin = headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc != host
+        foreign = origin is not None and origin.partition("://")[2] != host
         unsafe = scope["method"] not in ("GET", "HEAD")
         if foreign or (unsafe and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")):
             return PlainTextResponse("Requests from other sites are refused.", 403)
@@ -123,6 +127,14 @@ class Guard:
         if _same([cookie.value if cookie else "", bearer], token):
             return None
         return PlainTextResponse("The lab asks for its token: open the link that `neuropil lab` printed.", 401)
+
+
+def _hostname(host: str) -> str:
+    """Without its port; what is no address has none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _same(given: Iterable[str], token: str) -> bool:

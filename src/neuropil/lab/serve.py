@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -17,7 +18,19 @@ from neuropil.lab.security import LOOPBACK, Access
 PORT = 8321
 PORTS_TO_TRY = 20
 SECONDS_TO_CLOSE = 3
-"""How long streams may stay open after Ctrl-C."""
+"""How long answers may still take after Ctrl-C."""
+
+
+class LabServer(uvicorn.Server):
+    """Its streams, which have no end of their own, end when it does."""
+
+    def __init__(self, config: uvicorn.Config, close_streams: Callable[[], None]):
+        super().__init__(config)
+        self.close_streams = close_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.close_streams()
+        await super().shutdown(sockets)
 
 
 def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
@@ -30,7 +43,7 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     link = address if token is None else f"{address}?token={token}"
     app = create_app(runs, Access(host, token), warm=load_behind)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_CLOSE)
-    server = uvicorn.Server(config)
+    server = LabServer(config, app.state.close_streams)
     sys.stdout.write(f"The lab is at {link}  (Ctrl-C closes it; what trains goes on)\n")
     sys.stdout.flush()
     if show:

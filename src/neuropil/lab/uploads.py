@@ -131,9 +131,14 @@ def safe_name(name: str) -> str:
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
     plain = re.sub(r"[^\w .,+=()-]", "_", last).strip(" .-")
     stem, dot, suffix = plain.rpartition(".")
-    if len(plain) > LONGEST_NAME and dot and len(suffix) <= 10:
-        return f"{stem[: LONGEST_NAME - len(suffix) - 1]}.{suffix}"
-    return plain[:LONGEST_NAME] or UNNAMED
+    if _cut(plain, LONGEST_NAME) != plain and dot and len(suffix) <= 10:
+        return f"{_cut(stem, LONGEST_NAME - len(suffix) - 1)}.{suffix}"
+    return _cut(plain, LONGEST_NAME) or UNNAMED
+
+
+def _cut(text: str, most: int) -> str:
+    """To so many characters, and to twice as many bytes, which file systems count."""
+    return text[:most].encode()[: 2 * most].decode(errors="ignore")
 
 
 def free_name(folder: Path, name: str) -> str:

@@ -5,6 +5,7 @@ none) and a request, a Config that bounds all that a page may ask for, and answe
 first. Listing the views imports nothing heavy."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -402,9 +403,13 @@ def _request_of(function: Action) -> type[Config] | None:
 
 
 def _filled(request: Config, values: Mapping[str, Any]) -> Config:
-    """A page writes 2 for 2.0."""
+    """A page writes 2 for 2.0. What no float can hold is out of every bound."""
     numbers = {each.name for each in request.options() if each.type in (float, float | None)}
-    whole = {name: float(value) for name, value in values.items() if name in numbers and type(value) is int}
+    whole = {
+        name: float(value)
+        for name, value in values.items()
+        if name in numbers and type(value) is int and abs(value) <= sys.float_info.max
+    }
     return request.override(**{**values, **whole})
 
 

@@ -358,3 +358,51 @@ def test_training_is_paused_and_goes_on_where_it_stopped(runs: Path):
         lines = (runs / job.run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         steps = [row["step"] for row in map(json.loads, lines) if row["kind"] == "validation"]
         assert steps == sorted(set(steps))  # none twice
+
+
+# --- what cannot begin ------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_cannot_be_started_says_why(runs: Path):
+    with Jobs(runs, program=["/no/such/program"]) as jobs:
+        job = jobs.start(told("finish"))
+        said = "it could not be started: [Errno 2] No such file or directory: '/no/such/program'"
+        assert (job.state, job.reason) == ("failed", said)
+        assert (record(jobs, job).state, jobs.thread.is_alive()) == ("failed", True)
+
+
+def test_a_word_that_no_process_can_be_given_leaves_the_queue_and_the_next_lab_alone(runs: Path, program: list[str]):
+    with Jobs(runs, program=program) as jobs:
+        job = jobs.start(told("\ud800"))
+        assert job.state == "failed"
+        job.state = "running"
+        job.write(jobs.folder)  # as a lab leaves it that is killed before the process begins
+    with Jobs(runs, program=program) as again:
+        assert again.jobs[job.id].state == "failed"
+
+
+def test_what_cannot_be_written_down_is_not_queued(jobs: Jobs, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("neuropil.lab.queue.job.write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        jobs.start(told("finish"))
+    assert jobs.snapshot()["jobs"] == []
+
+
+def test_a_name_that_is_too_long_for_a_folder_is_refused(jobs: Jobs):
+    with pytest.raises(InputError) as error:
+        jobs.start(told("finish"), "\u6f22" * 80)
+    assert str(error.value) == "the name of a run must have at most 200 bytes, but got 240."
+
+
+def test_a_process_of_the_same_number_is_not_interrupted(jobs: Jobs):
+    """An earlier lab started it; it has ended since, and its number is another's now."""
+    job, other = begin(jobs, "wait"), os.posix_spawn("/bin/sleep", ["sleep", "300"], os.environ)
+    own, job.pid = job.pid, other
+    jobs.pause(job.id)
+    assert os.waitpid(other, os.WNOHANG) == (0, 0)
+    os.kill(other, signal.SIGKILL)
+    assert os.waitpid(other, 0)[0] == other
+    job.pid = own

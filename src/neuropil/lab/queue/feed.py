@@ -20,15 +20,23 @@ class Feed:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.readers: dict[asyncio.AbstractEventLoop, set[asyncio.Queue[bytes | None]]] = {}
+        self.closed = False
 
     def publish(self, news: Mapping[str, Any]) -> None:
+        if self.readers:
+            self._give_all(sent(news))
+
+    def close(self) -> None:
+        """Every page is sent away, and those that come later too."""
+        self.closed = True
+        self._give_all(None)
+
+    def _give_all(self, written: bytes | None) -> None:
         with self.lock:
             loops = {loop: tuple(queues) for loop, queues in self.readers.items()}
-        if loops:
-            written = sent(news)
-            for loop, queues in loops.items():
-                with suppress(RuntimeError):  # a loop that was closed meanwhile
-                    loop.call_soon_threadsafe(_give, queues, written)
+        for loop, queues in loops.items():
+            with suppress(RuntimeError):  # a loop that was closed meanwhile
+                loop.call_soon_threadsafe(_give, queues, written)
 
     async def follow(self, first: Callable[[], Mapping[str, Any]]) -> AsyncIterator[bytes]:
         """Server-sent events; `first` tells how things stand, and is asked when no news can be missed any more."""
@@ -37,7 +45,7 @@ class Feed:
             self.readers.setdefault(loop, set()).add(queue)
         try:
             yield sent(await asyncio.to_thread(first))
-            while True:
+            while not self.closed:
                 try:
                     news = await asyncio.wait_for(queue.get(), SECONDS_BETWEEN_SIGNS)
                 except TimeoutError:
@@ -57,7 +65,7 @@ def sent(news: Mapping[str, Any]) -> bytes:
     return f"data: {json.dumps(news, allow_nan=False, separators=(',', ':'))}\n\n".encode()
 
 
-def _give(queues: tuple[asyncio.Queue[bytes | None], ...], written: bytes) -> None:
+def _give(queues: tuple[asyncio.Queue[bytes | None], ...], written: bytes | None) -> None:
     for queue in queues:
         if not queue.full():
             queue.put_nowait(written)

@@ -31,6 +31,8 @@ SECONDS_TO_STOP = 20.0
 """After which a process that was told to stop, and has not, is killed."""
 MOST_ENDED = 50
 """Jobs that are kept in the list after their end."""
+LONGEST_NAME = 200
+"""Bytes: file systems know 255, and files beside a run have longer names than it."""
 PROGRAM = (sys.executable, "-m", "neuropil")
 
 
@@ -182,6 +184,7 @@ class Jobs:
         number = next(each for each in itertools.count(int(1000 * now)) if str(each) not in self.jobs)
         place = max((each.place for each in self.jobs.values()), default=0.0) + 1
         job = Job(str(number), system, run, command, now, place)
+        job.write(self.folder)  # before it is listed: what cannot be written is not queued either
         self.jobs[job.id] = job
         self.following[job.id] = _Following(self.runs / run, self._progress(job))
         self._change(job, "queued")
@@ -192,6 +195,8 @@ class Jobs:
         if not re.fullmatch(r"\w[\w .,+=()-]{0,99}", name) or name.endswith((" ", ".")):
             rule = "a run is named with letters, digits, spaces and . , + = ( ) - _, and begins with a letter or digit"
             raise InputError(rule, got=f"{name[:120]!r}")
+        if len(name.encode()) > LONGEST_NAME:
+            raise InputError(f"the name of a run must have at most {LONGEST_NAME} bytes", got=f"{len(name.encode())}")
         taken = {job.run for job in self.jobs.values()}
         names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
         return next(each for each in names if each not in taken and not (self.runs / each).exists())
@@ -212,7 +217,7 @@ class Jobs:
 
     def _interrupt(self, job: Job, state: JobState) -> Job:
         job.asked = time.time()
-        if job.pid is not None:
+        if job.pid is not None and processes.began(job.pid) == job.began:  # else it has just ended
             processes.interrupt(job.pid)
         return self._change(job, state)
 
@@ -224,9 +229,14 @@ class Jobs:
             self._change(job, "failed", f"{folder} is gone")
             return
         job.started, job.ended, job.asked, job.pid = time.time(), None, None, None
-        self._progress(job).unlink(missing_ok=True)
-        self._change(job, "running")  # before it is, so that none is ever lost
-        job.pid = processes.spawn([*self.program, *words], log=self._log(job), progress=self._progress(job))
+        try:
+            self._progress(job).unlink(missing_ok=True)
+            self._change(job, "running")  # before it is, so that none is ever lost
+            job.pid = processes.spawn([*self.program, *words], log=self._log(job), progress=self._progress(job))
+        except (OSError, ValueError) as error:
+            job.ended = time.time()
+            self._change(job, "failed", f"it could not be started: {error}")
+            return
         self.children[job.id], job.began = job.pid, processes.began(job.pid)
         job.write(self.folder)
 
