@@ -6,7 +6,7 @@ A training row is ``{"kind": "train", "step": …, "epoch": …, "loss": …, �
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
@@ -37,7 +37,7 @@ def _row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
-def _is_row(row: Any) -> bool:
+def _is_row(row: Any) -> TypeGuard[Row]:
     """Results have a name, and numbers beside it."""
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str) or not isinstance(row.get("step"), int):
         return False
