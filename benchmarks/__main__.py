@@ -8,6 +8,7 @@ from benchmarks import (
     hodgkin_huxley,
     hopfield,
     import_time,
+    lab_viewers,
     loop_overhead,
     mlp_beside_sklearn,
     populations,
@@ -28,6 +29,7 @@ from neuropil.training.precision import prepare_bfloat16
 prepare_bfloat16()  # before the first of them computes
 for benchmark in (
     import_time,
+    lab_viewers,
     loop_overhead,
     mlp_beside_sklearn,
     small_tables,

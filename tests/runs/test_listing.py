@@ -101,6 +101,29 @@ def test_a_damaged_folder_says_why_and_spoils_no_other(runs: Path):
     )
 
 
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("config.json", '"format": 2', '"format": 1e999'),
+        ("metrics.jsonl", '"loss": ', f'"loss": {HUGE}, "other": '),
+    ],
+)
+def test_a_number_that_is_beyond_all_bounds_spoils_no_other(runs: Path, file: str, old: str, new: str):
+    shutil.copytree(runs / "mlp", runs / "other")
+    change(runs / "other" / file, old, new)
+    assert {each.name: each.state for each in list_runs(runs)} == {"mlp": "finished", "other": "damaged"}
+
+
+def test_what_is_no_deleted_run_in_the_trash_spoils_no_other(runs: Path):
+    deleted = trash.delete_run(runs, "mlp")
+    (runs / ".trash" / "\u00b2").mkdir()
+    (runs / ".trash" / "13").touch()
+    assert trash.deleted_runs(runs) == [deleted]
+
+
 def test_a_search_is_listed_with_a_point_for_each_trial(runs: Path):
     folder = runs / "search"
     folder.mkdir()

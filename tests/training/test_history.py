@@ -19,7 +19,17 @@ def test_half_a_line_is_no_row(tmp_path: Path):
     assert read_history(history.path) == [row(1)]
 
 
-@pytest.mark.parametrize("line", [b'{"kind": "tra', b"3", b'{"step": 2}', b'{"kind": "\xff"}', b"\0\0\0\0", b""])
+RESULT = b'{"kind": "result", "step": 2, '
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b'{"kind": "tra', b"3", b'{"step": 2}', b'{"kind": "\xff"}', b"\0\0\0\0", b""),
+        *(b'{"kind": ["train"], "step": 2}', b'{"kind": "train", "step": "2"}'),
+        *(RESULT + b'"accuracy": 0.5}', RESULT + b'"name": "mlp", "accuracy": null}'),
+    ],
+)
 def test_a_whole_line_that_is_damaged_is_named(tmp_path: Path, line: bytes):
     history = History(tmp_path, step=0, tensorboard=False)
     history.add(row(1))

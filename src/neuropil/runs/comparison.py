@@ -14,10 +14,11 @@ def compare(runs: Sequence[Run | str | Path]) -> tuple[list[str], list[list[str]
     if len(runs) < 2:
         raise InputError("neuropil compare needs two or more runs", got=f"{len(runs)}")
     opened = [run if isinstance(run, Run) else load(run) for run in runs]
-    names = dict.fromkeys(name for run in opened for name in run.metrics)
+    measured = [run.metrics for run in opened]
+    names = dict.fromkeys(name for metrics in measured for name in metrics)
     rows = [["system", *(run.name for run in opened)], ["seed", *(str(run.seed) for run in opened)]]
     rows += [
-        [name, *(find_metric(name).text(run.metrics[name]) if name in run.metrics else "" for run in opened)]
+        [name, *(find_metric(name).text(metrics[name]) if name in metrics else "" for metrics in measured)]
         for name in names
     ]
     seconds = [_seconds(run) for run in opened]

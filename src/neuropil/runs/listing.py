@@ -162,7 +162,7 @@ def _listed(folder: Path, stamps: tuple[tuple[int, int], ...]) -> ListedRun:
         return ListedRun(**facts, **(_search(folder) if search else _run(folder)))
     except NeuropilError as error:
         return ListedRun(**facts, state="damaged", reason=str(error))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         rule = f"{folder} must hold what neuropil wrote"
         return ListedRun(**facts, state="damaged", reason=str(RunError(rule, got=f"something else ({error})")))
 

@@ -23,7 +23,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
         command = settings.get("command", "neuropil train")
         words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python has none
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
             got=f"a damaged file ({error})",

@@ -65,4 +65,4 @@ def empty_trash(runs: Path, *, before: float) -> None:
 
 
 def _numbered(runs: Path) -> list[Path]:
-    return [each for each in (runs / TRASH).glob("*") if each.name.isdigit()]
+    return [each for each in (runs / TRASH).glob("*") if each.name.isdecimal() and each.is_dir()]

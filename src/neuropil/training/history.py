@@ -6,7 +6,7 @@ A training row is ``{"kind": "train", "step": …, "epoch": …, "loss": …, �
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
@@ -31,10 +31,19 @@ def _row(path: Path, number: int, line: bytes) -> Row:
         row = json.loads(line)
     except (ValueError, RecursionError):
         row = None
-    if not isinstance(row, dict) or not {"kind", "step"} <= row.keys():
+    if not _is_row(row):
         got, fix = f"line {number}, which is damaged", "restore the file or remove the line"
         raise RunError(f"{path} must hold the JSON that neuropil wrote on each line", got=got, fix=fix)
     return row
+
+
+def _is_row(row: Any) -> TypeGuard[Row]:
+    """Results have a name, and numbers beside it."""
+    if not isinstance(row, dict) or not isinstance(row.get("kind"), str) or not isinstance(row.get("step"), int):
+        return False
+    numbers = [value for key, value in row.items() if key not in ("kind", "name")]
+    named = isinstance(row.get("name"), str) and all(isinstance(value, int | float) for value in numbers)
+    return row["kind"] != "result" or named
 
 
 class History:

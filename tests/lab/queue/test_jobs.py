@@ -406,3 +406,13 @@ def test_a_process_of_the_same_number_is_not_interrupted(jobs: Jobs):
     os.kill(other, signal.SIGKILL)
     assert os.waitpid(other, 0)[0] == other
     job.pid = own
+
+
+def test_a_run_that_was_refused_on_its_way_is_gone_on_with(jobs: Jobs):
+    """As one is whose disk was full, or whose data was not there for a while."""
+    job = begin(jobs, "wait")
+    jobs.pause(job.id)
+    wait(jobs, lambda: job.state == "paused")
+    job.state = "refused"
+    jobs.resume_run(job.run)
+    wait(jobs, lambda: job.state == "finished")

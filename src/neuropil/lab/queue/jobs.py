@@ -118,7 +118,7 @@ class Jobs:
     def resume(self, id: str) -> Job:
         """Before all that waits."""
         with self.lock:
-            job = self._job(id, "paused", "stopped", "killed", "failed")
+            job = self._job(id, "paused", "stopped", "refused", "failed", "killed")
             job.place = min((each.place for each in self.jobs.values()), default=0.0) - 1
             self._change(job, "queued")
             self.look()
