@@ -42,6 +42,7 @@ def test_a_line_is_an_equation_and_what_it_says():
     (block,) = paragraphs("    o = σ(x)          output: how much of the cell is shown\n    y  = 2")
     first, second = block
     assert isinstance(first, EquationLine)
+    assert isinstance(second, EquationLine)
     assert [is_math for _, is_math in first.parts] == [True, False]
     assert first.parts[1][0] == "output: how much of the cell is shown"
     assert [is_math for _, is_math in second.parts] == [True]  # the aligned sign is its own
