@@ -13,6 +13,7 @@ import uvicorn
 
 from neuropil.errors import InputError
 from neuropil.lab.app import create_app
+from neuropil.lab.queue.jobs import lock
 from neuropil.lab.security import LOOPBACK, Access
 
 PORT = 8321
@@ -37,6 +38,7 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     """Until it is interrupted. Other machines may ask only where `host` is theirs to reach, and with the token that is
     printed."""
     runs.mkdir(parents=True, exist_ok=True)
+    lock(runs).close()  # refused here in a sentence, and not by the server in a traceback
     listening = bind(host, port)
     token = None if host in LOOPBACK else secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"

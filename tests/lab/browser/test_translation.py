@@ -26,3 +26,5 @@ def test_a_typed_text_is_translated_and_again_without_heads(lab: Any, page: Any,
         "text => document.querySelector('[data-translation]').dataset.translation === text", arg=expected
     )
     assert page.get_by_label("keep head 1 of decoder 1 to source").is_checked() is False
+    page.get_by_label("Text", exact=True).fill("")
+    page.get_by_text("Write something to translate").wait_for()

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from neuropil.errors import InputError, RunError, nearest
 from neuropil.lab.forms import FilledForm
@@ -34,6 +34,20 @@ MOST_ENDED = 50
 LONGEST_NAME = 200
 """Bytes: file systems know 255, and files beside a run have longer names than it."""
 PROGRAM = (sys.executable, "-m", "neuropil")
+
+
+def lock(runs: Path) -> IO[str]:
+    """A file that is held open for as long as one lab works on a folder of runs."""
+    folder = runs.absolute() / LAB / "jobs"
+    folder.mkdir(parents=True, exist_ok=True)
+    held = (folder / "lock").open("w")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held.close()
+        fix = "use the page that is open, or give another folder with --runs"
+        raise InputError(f"the runs in {runs.absolute()} are open in another lab", fix=fix) from None
+    return held
 
 
 class Jobs:
@@ -58,14 +72,7 @@ class Jobs:
         self.thread = threading.Thread(target=self._work, daemon=True, name="jobs")
 
     def __enter__(self) -> "Jobs":
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.locked = (self.folder / "lock").open("w")
-        try:
-            fcntl.flock(self.locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.locked.close()
-            fix = "use the page that is open, or give another folder with --runs"
-            raise InputError(f"the runs in {self.runs} are open in another lab", fix=fix) from None
+        self.locked = lock(self.runs)
         for path in sorted(self.folder.glob("*.json")):
             try:
                 job = Job.read(path)

@@ -68,7 +68,7 @@ export default async function gates(view) {
     show(await view.ask("read", asked));
   }
 
-  const search = button("Find ties in held-out text", async () => {
+  const search = button("Correlate units with held-out text", async () => {
     search.disabled = true;
     try {
       const answer = await view.ask("ties");

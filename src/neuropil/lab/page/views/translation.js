@@ -60,7 +60,7 @@ export default async function translation(view) {
   async function change(changes) {
     Object.assign(values, changes);
     view.set(changes);
-    if (values.text.trim()) show(await view.ask("translate", values));
+    if (values.text.trim()) show(await view.ask("translate", values)); else replace(text, h("span", { class: "muted" }, "Write something to translate; below is what was there before."));
   }
 
   view.root.append(controls(box, width), h("div", { class: "panel" }, h("h2", {}, "Translation"), text, source, target, finding, beams),
