@@ -153,9 +153,7 @@ class Words:
 def passes(monkeypatch: pytest.MonkeyPatch, seconds: float, minutes: float = 1.0, **experiment: float) -> Any:
     speed = ChunkSpeed(seconds, 10_000 / seconds)
     monkeypatch.setattr(time_limit, "measure_chunks", lambda learner, most_seconds: speed)
-    monkeypatch.setattr(
-        time_limit.time, "monotonic", lambda: 0.0
-    )  # a busy machine changes nothing
+    monkeypatch.setattr(time_limit.time, "monotonic", lambda: 0.0)  # a busy machine changes nothing
     options: Any = Word2VecOptions().override(minutes=minutes)
     build: Any = lambda options: Words(**experiment)  # noqa: E731
     return fit_to_minutes(options, {}, Ladder(), build, began=0.0).training

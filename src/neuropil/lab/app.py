@@ -40,7 +40,14 @@ def create_app(runs: Path, access: Access, *, warm: Callable[[], None] | None = 
         with jobs:
             yield
 
-    app = FastAPI(title="neuropil lab", version=neuropil.__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="neuropil lab",
+        version=neuropil.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"auto_configure": False},
+    )
     app.add_middleware(Guard, access=access)
     app.state.close_streams = jobs.feed.close
     add_refusals(app)
