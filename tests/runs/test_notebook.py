@@ -3,7 +3,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from neuropil.errors import RunError
+from neuropil.errors import InputError, RunError
 from neuropil.runs.notebook import LabFrame, frame, lab_of
 
 
@@ -15,6 +15,11 @@ def test_a_view_is_framed_by_a_lab_of_its_own(tmp_path: Path):
         assert "frame-ancestors 'self' http://localhost:*" in answer.headers["content-security-policy"]
         assert b"neuropil lab" in answer.read()
     assert str(frame(tmp_path / "other", "gates")).startswith(address)  # the same lab
+    lab_of.cache_clear()
+    assert lab_of(tmp_path) == address  # also for another notebook
+    with pytest.raises(InputError) as refused:
+        frame(tmp_path / "my run", "atention")
+    assert str(refused.value) == "a view must be one of the lab's, but got 'atention': did you mean 'attention'?"
 
 
 def test_the_address_is_escaped():

@@ -12,8 +12,9 @@ from pathlib import Path
 import uvicorn
 
 from neuropil.errors import InputError
+from neuropil.files import write_text
 from neuropil.lab.app import create_app
-from neuropil.lab.queue.jobs import lock
+from neuropil.lab.queue.jobs import LAB, lock
 from neuropil.lab.security import LOOPBACK, Access
 
 PORT = 8321
@@ -46,6 +47,9 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     app = create_app(runs, Access(host, token), warm=load_behind)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_CLOSE)
     server = LabServer(config, app.state.close_streams)
+    known = runs / LAB / "address"
+    if token is None:  # so that a notebook finds it
+        write_text(known, address)
     sys.stdout.write(f"The lab is at {link}  (Ctrl-C closes it; what trains goes on)\n")
     sys.stdout.flush()
     if show:
@@ -54,6 +58,8 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
         sys.stderr.write("\n")
+    finally:
+        known.unlink(missing_ok=True)
 
 
 def bind(host: str, port: int | None) -> socket.socket:

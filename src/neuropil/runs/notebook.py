@@ -2,17 +2,23 @@
 
 import atexit
 import html
+import json
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+from urllib.request import urlopen
 
-from neuropil.errors import RunError
+from neuropil.errors import InputError, RunError, nearest
 
 HEIGHT = 720
+SECONDS = 10.0
+"""In which a lab answers that is there."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +41,24 @@ class LabFrame:
 
 def frame(run: Path, view: str, *, height: int = HEIGHT) -> LabFrame:
     folder = run.absolute()
+    known = [each["name"] for each in views_at(lab_of(folder.parent))]
+    if view not in known:
+        raise InputError("a view must be one of the lab's", got=f"{view!r}", fix=nearest(view, known))
     return LabFrame(f"{lab_of(folder.parent)}#/view/{quote(view)}?run={quote(folder.name)}&embedded=1", height)
+
+
+def views_at(address: str) -> list[dict[str, Any]]:
+    with urlopen(f"{address}api/views", timeout=SECONDS) as answer:  # noqa: S310  # on this machine
+        return json.load(answer)
 
 
 @cache
 def lab_of(runs: Path) -> str:
-    """The address of a lab for a folder of runs, which is started once."""
+    """The address of the lab that has a folder of runs open, or of one that is started for it."""
+    with suppress(OSError, ValueError):
+        address = (runs / ".lab" / "address").read_text(encoding="utf-8")
+        views_at(address)
+        return address
     words = [sys.executable, "-m", "neuropil", "lab", "--runs", str(runs), "--port", "0", "--no-open"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
     atexit.register(process.terminate)

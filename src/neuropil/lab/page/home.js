@@ -29,7 +29,7 @@ export default async function home({ main, query }) {
 }
 
 function card(system, runs) {
-  const best = runs.find((run) => run.headline);
+  const best = bestOf(runs);
   const state = runs.length ? `${runs.length} run${runs.length > 1 ? "s" : ""}${best ? ` · ${best.headline.title} ${best.headline.text}` : ""}` : system.views.length ? "no run yet" : "";
   return h("a", { class: "card", href: link(`/system/${system.name}`), "data-system": system.name },
     h("span", { class: "picture" }, h("img", { src: `/page/pictures/${system.name}.webp`, alt: "", loading: "lazy", decoding: "async" })),
@@ -40,5 +40,12 @@ function card(system, runs) {
 const stem = (word) => word.replace(/(?<=.{4})(ations?|ating|ates?|ings?|ify|ers?|ed|es|s|e|y)$/, "");
 
 export const NAMES = { lif: "LIF", hodgkin_huxley: "Hodgkin–Huxley", mlp: "MLP", cnn: "CNN", word2vec: "word2vec", rnn: "RNN", lstm: "LSTM", gru: "GRU", mingru: "minGRU", rbm: "RBM", vae: "VAE", gan: "GAN", seq2seq: "seq2seq", gpt2: "GPT-2", bert: "BERT", bert_classifier: "BERT classifier", vit: "ViT", clip: "CLIP" };
+// Of the runs with the metric of the newest.
+function bestOf(runs) {
+  const known = runs.filter((run) => run.headline && run.headline.value !== null), metric = known[0]?.headline.metric;
+  const sign = known[0]?.headline.better === "lower" ? 1 : -1;
+  return known.filter((run) => run.headline.metric === metric).sort((a, b) => sign * (a.headline.value - b.headline.value))[0];
+}
+
 export const title = (name) => NAMES[name] ?? name.replaceAll("_", " ");
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
