@@ -365,6 +365,10 @@ def test_time_is_diagnosed_in_words():
         "The gradient grows 2.00× per step back in time (exploding): 30 steps back it is 1,000,000,000 times as large; "
         "clip gradients or start from smaller recurrent weights.",
     ]
+    assert diagnose(TimeProfile([1.0, 0.001, 1.0, 0.9, 0.8, 1.0])) == [
+        "The gradient differs 1,000× over 5 steps without a steady trend: it is largest 0 and smallest 1 steps back in "
+        "time."
+    ]
     assert diagnose(TimeProfile([1.0, 0.5, 0.0])) == [
         "No gradient reaches the input 2 steps before the last: the model cannot learn from further back."
     ]

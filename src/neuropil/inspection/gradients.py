@@ -330,6 +330,12 @@ def _diagnose_time(norms: Sequence[float]) -> str:
             f"{times(1 / total)} times as large; clip gradients or start from smaller recurrent weights."
         )
     ratio = max(norms) / min(norms)
+    if ratio > STEEP:
+        largest, smallest = norms.index(max(norms)), norms.index(min(norms))
+        return (
+            f"The gradient differs {times(ratio)}× over {back} steps without a steady trend: it is largest {largest} "
+            f"and smallest {smallest} steps back in time."
+        )
     return f"The gradient stays within a factor of {ratio:.1f} over {back} steps: it neither vanishes nor explodes."
 
 
