@@ -710,11 +710,11 @@ def sklearn_mlp(seed: int) -> float:
     return float(model.score(splits.test.inputs.flatten(1).numpy() / 255, splits.test.targets.numpy()))
 
 
-def publish(name: str, about: str, lines: Sequence[str]) -> None:
+def publish(name: str, about: str, lines: Sequence[str], *, command: str = "make claims") -> None:
     machine = environment()
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] != '1')}"
     where = f"{machine['processor']}, {threads}, torch {machine['torch']}"
-    made = f"Made by `make claims` on {date.today().isoformat()}: {where}."
+    made = f"Made by `{command}` on {date.today().isoformat()}: {where}."
     text = "\n".join([about, "", *lines, "", made])
     write_text(PAGES / f"{name}.md", f"{text}\n")
     print(f"\n{text}")

@@ -58,6 +58,7 @@ function viewContext({ name, run, system, first, root, query }) {
         const answer = await post(`/api/views/${name}/${action}${run ? `?run=${encodeURIComponent(run)}` : ""}`, body, { signal: controller.signal });
         refusal.remove();
         performance.measure(`ask:${action}`, { start: began });
+        requestAnimationFrame(() => setTimeout(() => performance.measure(`drawn:${action}`, { start: began })));
         return answer;
       } catch (error) {
         if (error.name === "AbortError") throw error;
