@@ -22,8 +22,8 @@ GOAL = 100.0
 SYSTEMS = {"adversarial": "cnn", "classification": "cnn", "products": "cnn", "gates": "lstm", "attention": "gpt2"}
 """Where it is another than the first of the view."""
 ABOUT = (
-    "Milliseconds from a change in a view of the lab to the drawn picture, in Chromium on the machine that the lab runs "
-    f"on, with models trained on embedded data: {CHANGES} changes of one control, a slider, a text or a choice."
+    "Milliseconds from a change in a view of the lab to the drawn picture, in Chromium on the machine of the lab, "
+    f"with models trained on embedded data: {CHANGES} changes of one control, a slider, a text or a choice."
 )
 CONTROLS = ".view input[type=range], .view textarea, .view input[type=text], .view select"
 CHANGE = """([controls, place, share]) => {
