@@ -62,10 +62,11 @@ def lab_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trained_run(lab_runs: Path) -> Callable[..., Run]:
-    """A tiny run of a system, trained the first time that a test asks for it: `trained_run("cnn", epochs=1)`."""
+    """A tiny run of a system, trained the first time that a test asks for it: `trained_run("cnn", epochs=1)`. One with
+    other options than the rest of the tests have is `called` otherwise."""
 
-    def get(name: str, **options: Any) -> Run:
-        folder = lab_runs / name
+    def get(name: str, called: str = "", **options: Any) -> Run:
+        folder = lab_runs / (called or name)
         if not (folder / "report.html").exists() and not (folder / "model.safetensors").exists():
             train(name, out=folder, show_progress=False, report=False, **options)
         return load(folder)

@@ -8,8 +8,8 @@ from neuropil.runs.run import Run
 
 
 def test_a_slider_scales_the_weights(lab: Any, page: Any, trained_run: Callable[..., Run]):
-    run = trained_run("mlp", epochs=1, hidden_sizes=(16, 16))
-    page.goto(lab.link("/view/layers", run="mlp"))
+    run = trained_run("mlp", "deep_mlp", epochs=1, hidden_sizes=(16, 16))
+    page.goto(lab.link("/view/layers", run="deep_mlp"))
     page.locator("[data-spread='output']").wait_for()
     page.get_by_label("scale of the weights", exact=True).fill("0.5")
     scale = round(10**0.5, 3)

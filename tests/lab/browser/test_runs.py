@@ -1,8 +1,10 @@
 from typing import Any
 
+from lab.small_runs import SMALL
+
 
 def test_a_run_is_deleted_and_comes_back(lab: Any, page: Any, trained_run: Any):
-    trained_run("mlp", epochs=1, hidden_sizes=(4,))
+    trained_run("mlp", **SMALL["mlp"])
     page.goto(lab.link("/runs"))
     page.get_by_role("button", name="Delete mlp", exact=True).click()
     page.get_by_text("mlp is deleted.").first.wait_for()
@@ -13,8 +15,8 @@ def test_a_run_is_deleted_and_comes_back(lab: Any, page: Any, trained_run: Any):
 
 
 def test_two_runs_stand_side_by_side(lab: Any, page: Any, trained_run: Any):
-    first = trained_run("mlp", epochs=1, hidden_sizes=(4,))
-    second = trained_run("cnn", epochs=1, width=4)
+    first = trained_run("mlp", **SMALL["mlp"])
+    second = trained_run("cnn", **SMALL["cnn"])
     page.goto(lab.link("/runs"))
     for name in ("mlp", "cnn"):
         page.get_by_label(f"Choose {name}", exact=True).check()
@@ -28,7 +30,7 @@ def test_two_runs_stand_side_by_side(lab: Any, page: Any, trained_run: Any):
 def test_a_run_is_downloaded_and_opens_elsewhere(lab: Any, page: Any, trained_run: Any, tmp_path: Any):
     from neuropil.runs.run import load
 
-    run = trained_run("mlp", epochs=1, hidden_sizes=(4,))
+    run = trained_run("mlp", **SMALL["mlp"])
     page.goto(lab.link("/run/mlp"))
     with page.expect_download() as download:
         page.get_by_role("link", name="Download as .zip").click()

@@ -15,7 +15,7 @@ VIEW = find_view("layers")
 
 
 def test_what_is_shown_is_what_the_run_says(trained_run: Callable[..., Run]):
-    run = trained_run("mlp", epochs=1, hidden_sizes=(16, 16))
+    run = trained_run("mlp", "deep_mlp", epochs=1, hidden_sizes=(16, 16))
     ask(VIEW, "read", run, {})  # reads the data, which may draw random numbers
     torch.manual_seed(0)  # of dropout
     answer = ask(VIEW, "read", run, {"examples": 1024})
@@ -39,7 +39,7 @@ def test_layers_stand_in_the_order_in_which_they_run():
 
 
 def test_smaller_weights_shrink_the_signal(trained_run: Callable[..., Run]):
-    run = trained_run("mlp", epochs=1, hidden_sizes=(16, 16))
+    run = trained_run("mlp", "deep_mlp", epochs=1, hidden_sizes=(16, 16))
     whole, half = (ask(VIEW, "read", run, {"scale": scale})["layers"] for scale in (1, 0.5))
     assert half[0]["parameter_norm"] == pytest.approx(0.5 * whole[0]["parameter_norm"], rel=0.05)
     assert half[-1]["spread"] < 0.3 * whole[-1]["spread"]
@@ -47,5 +47,5 @@ def test_smaller_weights_shrink_the_signal(trained_run: Callable[..., Run]):
 
 def test_what_is_out_of_bounds_is_refused(trained_run: Callable[..., Run]):
     with pytest.raises(InputError) as refused:
-        ask(VIEW, "read", trained_run("mlp", epochs=1, hidden_sizes=(16, 16)), {"scale": 1000.0})
+        ask(VIEW, "read", trained_run("mlp", "deep_mlp", epochs=1, hidden_sizes=(16, 16)), {"scale": 1000.0})
     assert str(refused.value) == "scale must be at most 100, but got 1000.0."
