@@ -13,41 +13,11 @@ from html import escape
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵀˡⁱⁿᵗᵏʲˣ", "0123456789+−=()Tlintkjx", strict=True))
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ᵢⱼₖₗₘₙₜₓₐₑₒ", "0123456789+−=()ijklmntxaeo", strict=True))
 FRACTIONS = "½⅓⅔¼¾⅛"
-FUNCTIONS = {
-    *(
-        "tanh",
-        "sin",
-        "cos",
-        "exp",
-        "ln",
-        "log",
-        "max",
-        "min",
-        "argmin",
-        "argmax",
-        "softmax",
-        "logistic",
-        "sign",
-        "rate",
-    ),
-    *(
-        "var",
-        "mean",
-        "dot",
-        "score",
-        "erf",
-        "relu",
-        "ReLU",
-        "GELU",
-        "KL",
-        "BN",
-        "det",
-        "tr",
-        "diag",
-        "concat",
-        "LayerNorm",
-    ),
-}
+UPRIGHT = (
+    "tanh sin cos exp ln log max min argmin argmax softmax logistic sign rate var mean dot score erf relu ReLU GELU KL "
+    "BN det tr diag concat LayerNorm"
+)
+FUNCTIONS = set(UPRIGHT.split())
 CONNECTIVES = {"of", "to", "or", "if", "in", "at", "is", "on", "by", "and", "for", "where", "within", "else", "with"}
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?:e[−-]?\d+)?|[^\W\d_]['′]*[\u0300-\u036f]*|\s+|.", re.UNICODE)
 WORD = re.compile(r"[A-Za-z]{2,}")
@@ -58,7 +28,7 @@ PROSE = re.compile(r"(?<![_^{A-Za-z])[A-Za-z]{2,}(?![A-Za-z]*[(_\['])")
 
 @dataclass(frozen=True)
 class EquationLine:
-    """One line of a docstring: `math` parts are MathML, the others text, in their order."""
+    """One line of a docstring: its parts in their order, each with whether it is MathML, and not text."""
 
     parts: tuple[tuple[str, bool], ...]
 
@@ -131,7 +101,7 @@ class _Reader:
         return self.atom()
 
     def letters(self, table: dict[str, str]) -> str:
-        """Several raised or lowered letters in a row, or words such as `ref` after an underscore."""
+        """Several raised or lowered letters in a row."""
         found = ""
         while self.place < len(self.tokens) and self.tokens[self.place] in table:
             found += _leaf(table[self.tokens[self.place]])
@@ -170,7 +140,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _is_word(letters: str) -> bool:
-    """`sign` and `of` are words, `dv` and `xW` products."""
+    """`token` and `of` are words, `dv` and `xW` products."""
     return len(letters) > 2 or letters in CONNECTIVES
 
 
@@ -196,7 +166,7 @@ def _name(sign: str) -> str:
     base = sign.rstrip("'′")
     primes = "′" * (len(sign) - len(base))
     letters = sum(unicodedata.category(letter) != "Mn" for letter in base)
-    if letters > 1 and _is_word(base) and base.islower() and base in CONNECTIVES:
+    if base in CONNECTIVES:
         return f"<mtext>&#xa0;{escape(base)}&#xa0;</mtext>"
     shown = f"<mi>{escape(base)}</mi>" if letters == 1 else f'<mi mathvariant="normal">{escape(base)}</mi>'
     return f"<msup>{shown}<mo>{primes}</mo></msup>" if primes else shown

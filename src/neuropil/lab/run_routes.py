@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from neuropil.lab.forms import given_by
+from neuropil.lab.json_values import finite
 from neuropil.lab.queue.jobs import Jobs
-from neuropil.lab.queue.tail import finite
 from neuropil.lab.view import views_of
 from neuropil.metrics import find_metric
 from neuropil.runs.listing import curves, find_run, list_run, list_runs
@@ -63,8 +63,8 @@ def add_runs(app: FastAPI, runs: Path, jobs: Jobs) -> None:
         from neuropil.runs.comparison import compare
 
         folders = [find_run(runs, name) for name in run]
-        header, rows = compare(folders)
-        return {"header": header, "rows": rows, "curves": {folder.name: curves(folder) for folder in folders}}
+        _, rows = compare(folders)
+        return {"rows": rows, "curves": {folder.name: curves(folder) for folder in folders}}
 
     @app.get("/api/runs/{name}/archive")
     def archive(name: str) -> FileResponse:
@@ -80,7 +80,7 @@ def add_runs(app: FastAPI, runs: Path, jobs: Jobs) -> None:
 def _inside(folder: Path, state: str) -> dict[str, Any]:
     """What its settings and results say; of a search or of what is damaged, nothing more."""
     if state == "damaged" or not (folder / "config.json").is_file():
-        return {"results": [], "notes": [], "environment": {}}
+        return {"results": [], "notes": []}
     settings = read_settings(folder)
     results = [
         {
@@ -93,5 +93,4 @@ def _inside(folder: Path, state: str) -> dict[str, Any]:
         }
         for result in results_of(read_history(folder / "metrics.jsonl"))
     ]
-    facts = settings["facts"]
-    return {"results": results, "notes": facts.get("notes", []), "environment": settings.get("environment", {})}
+    return {"results": results, "notes": settings["facts"].get("notes", [])}

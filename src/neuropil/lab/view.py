@@ -4,7 +4,6 @@ A view's module, `neuropil.lab.views.<name>`, has ACTIONS: functions that take a
 none) and a request, a Config that bounds all that a page may ask for, and answer in plain JSON values. `open` is asked
 first. Listing the views imports nothing heavy."""
 
-import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
+from neuropil.lab.json_values import finite
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
@@ -411,12 +411,3 @@ def _filled(request: Config, values: Mapping[str, Any]) -> Config:
         if name in numbers and type(value) is int and abs(value) <= sys.float_info.max
     }
     return request.override(**{**values, **whole})
-
-
-def finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value

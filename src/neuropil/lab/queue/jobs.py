@@ -18,10 +18,11 @@ from typing import IO, Any
 
 from neuropil.errors import InputError, RunError, nearest
 from neuropil.lab.forms import FilledForm
+from neuropil.lab.json_values import finite
 from neuropil.lab.queue import processes
 from neuropil.lab.queue.feed import Feed
 from neuropil.lab.queue.job import ENDED, Job, JobState, last_lines, outcome, read_progress
-from neuropil.lab.queue.tail import Tail, finite
+from neuropil.lab.queue.tail import Tail
 from neuropil.runs.listing import curves, find_run, list_run, measured, run_folders
 
 LAB = ".lab"

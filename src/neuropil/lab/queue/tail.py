@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-import math
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from neuropil.lab.json_values import finite
 
 
 class Added(NamedTuple):
@@ -47,12 +48,3 @@ def _row(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return finite(row) if isinstance(row, dict) else None
-
-
-def finite(value: Any) -> Any:
-    """Without what JSON does not know: NaN and infinities are none."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

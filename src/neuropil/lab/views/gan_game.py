@@ -8,7 +8,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.examples.mixtures import GaussianMixture, grid, ring
-from neuropil.errors import InputError
+from neuropil.lab.bounds import require_length
 from neuropil.lab.sessions import Sessions
 from neuropil.models.gan import EVEN, GAN, AdversarialGame, GameConfig, GANConfig, diagnose, targeted_attack
 from neuropil.randomness import initialised, seeded
@@ -35,8 +35,7 @@ class GameRequest(Config):
     reset: bool = option(False, "begin again")
 
     def validate(self) -> None:
-        if len(self.session) > LONGEST_ID:
-            raise InputError(f"session has at most {LONGEST_ID} characters", got=str(len(self.session)))
+        require_length("session", self.session, LONGEST_ID)
 
     @property
     def players(self) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from neuropil.config import Config, option
 from neuropil.data.examples.planar import PLANAR_NAMES, PlanarName, planar_points
 from neuropil.errors import InputError
 from neuropil.inspection.units import unit_activations
+from neuropil.lab.bounds import require_length
 from neuropil.lab.sessions import Sessions
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.activations import ACTIVATIONS, ActivationName
@@ -43,8 +44,7 @@ class PlaygroundRequest(Config):
     def validate(self) -> None:
         if len(self.hidden_sizes) > MOST_LAYERS:
             raise InputError(f"hidden_sizes has at most {MOST_LAYERS} layers", got=str(len(self.hidden_sizes)))
-        if len(self.session) > LONGEST_ID:
-            raise InputError(f"session has at most {LONGEST_ID} characters", got=str(len(self.session)))
+        require_length("session", self.session, LONGEST_ID)
 
     @property
     def network(self) -> tuple[Any, ...]:
