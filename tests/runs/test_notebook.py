@@ -30,4 +30,5 @@ def test_a_lab_that_does_not_start_says_why(tmp_path: Path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(RunError) as refused:
         lab_of(tmp_path / "file")
-    assert str(refused.value).startswith("the lab could not be started, but got neuropil: File exists: ")
+    rule = f"--runs must be a folder, which may be new, but got the file {str(tmp_path / 'file')!r}"
+    assert str(refused.value) == f"the lab could not be started, but got neuropil: {rule}."

@@ -38,6 +38,8 @@ class LabServer(uvicorn.Server):
 def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     """Until it is interrupted. Other machines may ask only where `host` is theirs to reach, and with the token that is
     printed."""
+    if runs.exists() and not runs.is_dir():
+        raise InputError("--runs must be a folder, which may be new", got=f"the file {str(runs)!r}")
     runs.mkdir(parents=True, exist_ok=True)
     lock(runs).close()  # refused here in a sentence, and not by the server in a traceback
     listening = bind(host, port)
