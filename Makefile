@@ -22,7 +22,7 @@ demo: .venv/core ## teach a Transformer to read dates in many languages; three m
 lab: .venv/lab ## open the lab in the browser: train, watch and question every network
 	$(BIN)/neuropil lab
 
-test: .venv/test ## the tests (about twelve processor minutes), the slowest of them and what they cost
+test: .venv/test ## the tests (about twenty processor minutes), the slowest of them and what they cost
 	$(PYTEST) -m "not slow"
 
 test-all: .venv/test ## the tests and the longer learning checks, with new examples
