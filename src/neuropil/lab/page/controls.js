@@ -18,8 +18,8 @@ export function slider({ label, min, max, step = "any", value, unit = "", log = 
   Object.defineProperty(element, "value", { get: () => from(Number(input.value)) });
   element.set = (next) => { input.value = to(next); say(); };
   element.disable = (off) => { input.disabled = off; };
-  const changed = perFrame(() => onchange?.(element.value));
-  input.addEventListener("input", () => { say(); changed(); });
+  const changed = perFrame((value) => onchange?.(value));
+  input.addEventListener("input", () => { say(); changed(element.value); });
   input.setAttribute("aria-label", label);
   element.set(value);
   return element;
@@ -51,8 +51,8 @@ export function textBox({ label, value = "", rows = 0, placeholder = "", maxleng
   element.set = (next) => { input.value = next; };
   element.input = input;
   element.set(value);
-  const changed = perFrame(() => onchange?.(input.value));
-  input.addEventListener("input", changed);
+  const changed = perFrame((value) => onchange?.(value));
+  input.addEventListener("input", () => changed(input.value));
   return element;
 }
 
