@@ -75,7 +75,7 @@ clean: ## remove the environment and what was built
 .venv/core: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing neuropil into .venv (once) ..."
 	$(PIP) torch==2.13.0
-	$(PIP) --editable .
+	$(PIP) --editable '.[systems]'
 	@touch $@
 
 .venv/test .venv/check .venv/docs .venv/bench .venv/lab: .venv/%: .venv/core

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from neuropil.errors import InputError, RunError
+from neuropil.errors import RunError
+from neuropil.extras import require_extra
 from neuropil.files import write_text
 
 Row = dict[str, Any]
@@ -69,9 +70,7 @@ class History:
 
 
 def _tensorboard_writer(folder: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        rule, fix = "tensorboard=True needs the tensorboard package", "pip install 'neuropil[tensorboard]'"
-        raise InputError(rule, got="an environment without it", fix=fix) from error
+    require_extra("tensorboard", "tensorboard=True")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(str(folder), purge_step=step or None)
