@@ -75,9 +75,9 @@ def build(folder: Path) -> list[Path]:
     """From the committed files alone, with the time of the commit."""
     folder.mkdir()
     time = output("git", "log", "-1", "--format=%ct")
-    with subprocess.Popen(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE) as archive:  # noqa: S607
-        with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
-            files.extractall(folder / "source", filter="data")
+    run(["git", "-C", str(ROOT), "archive", "--output", str(folder / "source.tar"), "HEAD"])
+    with tarfile.open(folder / "source.tar") as files:
+        files.extractall(folder / "source", filter="data")
     words = [sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(folder / "source")]
     run(words, SOURCE_DATE_EPOCH=time, PYTHONHASHSEED="0")
     for file in (folder / "dist").glob("*.tar.gz"):
@@ -89,20 +89,24 @@ def normalise(file: Path, time: int) -> None:
     """setuptools writes the hour of the build and the names of the builder into a source distribution."""
     with tarfile.open(file) as given:
         members = [(each, content.read() if (content := given.extractfile(each)) else b"") for each in given]
-    with open(file, "wb") as raw, gzip.GzipFile("", "wb", mtime=time, fileobj=raw) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as written:
-            for member, content in sorted(members, key=lambda each: each[0].name):
-                plain = tarfile.TarInfo(member.name)
-                plain.type, plain.size, plain.mtime = member.type, len(content), time
-                plain.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
-                written.addfile(plain, io.BytesIO(content))
+    with (
+        open(file, "wb") as raw,
+        gzip.GzipFile("", "wb", mtime=time, fileobj=raw) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as written,
+    ):
+        for member, content in sorted(members, key=lambda each: each[0].name):
+            plain = tarfile.TarInfo(member.name)
+            plain.type, plain.size, plain.mtime = member.type, len(content), time
+            plain.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            written.addfile(plain, io.BytesIO(content))
 
 
 def require_complete(files: Sequence[Path]) -> None:
     """Every file of the package is in the wheel, and in the source distribution."""
     package = {name.removeprefix("src/") for name in output("git", "ls-files", "src").split()}
     for file in files:
-        names = zipfile.ZipFile(file).namelist() if file.suffix == ".whl" else tarfile.open(file).getnames()
+        with zipfile.ZipFile(file) if file.suffix == ".whl" else tarfile.open(file) as archive:
+            names = archive.namelist() if isinstance(archive, zipfile.ZipFile) else archive.getnames()
         found = {name[name.index("neuropil/") :] for name in names if "neuropil/" in name}
         if missing := sorted(package - found):
             sys.exit(f"release: {file.name} lacks {', '.join(missing[:5])} and {max(0, len(missing) - 5)} more")
