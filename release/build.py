@@ -33,7 +33,7 @@ TRIED: Sequence[tuple[str, int, str]] = (
     ("neuropil train mlp --updates 50 --out runs/digits", 0, "accuracy"),
     ("neuropil evaluate runs/digits", 0, "accuracy"),
     ("neuropil inspect runs/digits --signal", 0, ""),
-    ("neuropil train lif --out runs/lif", 0, ""),
+    ("neuropil simulate lif --out runs/lif", 0, ""),
     ("neuropil train transformer", 2, "pip install 'neuropil[translation]'"),
     ("neuropil train forecaster", 2, "pip install 'neuropil[forecasting]'"),
     ("neuropil tune mlp", 2, "pip install 'neuropil[tuning]'"),
