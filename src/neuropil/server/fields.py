@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import typing
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
@@ -53,16 +54,26 @@ def _no_number(name: str) -> NoReturn:
 
 def read_fields(form: type[F], body: Mapping[str, Any]) -> F:
     """Null stands for what is left out. A field that is not known is refused: whoever sent it meant something."""
-    known = {each.name for each in form().options()}
+    known = {each.name: each for each in form().options()}
     for name in body:
         if name not in known:
             said = f"{name[:100]!r} is no field of this request: {nearest(name[:100], sorted(known))}"
             raise Refusal(400, said if said.endswith("?") else f"{said}.", param=name[:100], code="unknown_field")
+    given = {name: _tuple(value, known[name].type) for name, value in body.items() if value is not None}
     try:
-        return form().override(**{name: value for name, value in body.items() if value is not None})
+        for name, value in given.items():
+            known[name].require(value)
+        return form(**given)
     except InputError as error:
         name = error.rule.partition(" ")[0]
         raise Refusal(400, str(error), param=name if name in known else None) from None
+
+
+def _tuple(value: Any, kind: Any) -> Any:
+    """A list as options hold it; a single text for a list of one."""
+    if typing.get_origin(kind) is not tuple or not isinstance(value, list | str):
+        return value
+    return tuple(value) if isinstance(value, list) else (value,)
 
 
 def require_texts(name: str, value: object) -> list[str]:
