@@ -196,7 +196,7 @@ async def forecast(asked: Asked) -> Body:
     gaps = [np.nan if value is None else float(value) for value in cast(list[Any], fields.values or [])]
     given = gaps if fields.table is None else fields.table
 
-    def work(inputs: Sequence[Any]) -> Sequence[Body]:
+    def work(inputs: Sequence[Any]) -> Sequence[Sequence[Body]]:
         found: Any = model.forecast(inputs[0])
         places = [(series, step) for series, dates in zip(found.series, found.dates, strict=True) for step in dates]
         records = zip(places, found.records(), strict=True)
