@@ -113,8 +113,10 @@ def serving_thread(sources: Sequence[str], **options: Any) -> Iterator[Served]:
         thread.start()
         wait_until(lambda: server.started)
         served = Served(address_of(listening, "127.0.0.1"), server, config)
-        yield served
-        served.close()
-        server.handle_exit(signal.SIGTERM, None)
-        thread.join(20)
+        try:
+            yield served
+        finally:
+            served.close()
+            server.handle_exit(signal.SIGTERM, None)
+            thread.join(20)
         assert not thread.is_alive()
