@@ -19,7 +19,7 @@ ROWS = (
     {"sampling", "adversarial", "pretrained", "inspection"},
     {"tasks"},
     {"recipes"},
-    {"runs"},
+    {"runs", "http"},
     {"sklearn", "lab", "server"},
     {"cli"},  # whose commands start the others
 )

@@ -12,6 +12,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "lab": ("fastapi", "uvicorn", "multipart"),
+    "serve": ("fastapi", "uvicorn"),
 }
 """The modules of each."""
 
