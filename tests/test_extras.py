@@ -50,6 +50,8 @@ def test_all_that_is_missing_is_named_with_the_fix(without: Callable[[str], None
         ("train transformer", "babel", "the embedded data set of dates needs the packages of neuropil[translation]"),
         ("train forecaster", "statsmodels", "the series of the sunspots needs the packages of neuropil[forecasting]"),
         ("tune mlp --trials 2", "optuna", "a search for hyper-parameters needs the packages of neuropil[tuning]"),
+        ("tune mlp --ray auto", "ray", "--ray needs the packages of neuropil[ray]"),
+        ("serve folder", "uvicorn", "neuropil serve needs the packages of neuropil[serve]"),
         ("lab", "uvicorn", "neuropil lab needs the packages of neuropil[lab]"),
     ],
 )

@@ -9,6 +9,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "translation": ("babel", "sacrebleu"),
     "forecasting": ("babel", "statsmodels"),
     "tuning": ("optuna",),
+    "ray": ("ray",),
     "tensorboard": ("tensorboard",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "lab": ("fastapi", "uvicorn", "multipart"),

@@ -12,7 +12,7 @@ from neuropil.errors import DataWarning
 if TYPE_CHECKING:
     from neuropil.runs.data_preview import DataPreview
     from neuropil.runs.run import Run
-    from neuropil.runs.search_folder import Tuning
+    from neuropil.runs.tuning.folder import Tuning
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

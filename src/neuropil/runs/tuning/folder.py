@@ -19,13 +19,15 @@ from neuropil.metrics import Metric, find_metric
 from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
-from neuropil.runs.search_space import words_of
 from neuropil.runs.settings import STUDY, read_study
 from neuropil.runs.start import PlannedRun, whole_paths
+from neuropil.runs.tuning.space import words_of
 from neuropil.tasks.experiment import Experiment, Result
 from neuropil.training.search import Trial
 
 TRIALS, BEST = "trials.jsonl", "best"
+DATA = ".data.npz"
+"""Data in memory, for workers; it is removed when they have ended."""
 
 
 class Tuning:
@@ -185,6 +187,11 @@ class Tuning:
                 got="data that has changed since",
                 fix=f"restore the data, or start anew with `{self.settings['command']}`",
             )
+
+
+def progress_file(trial_folder: Path) -> Path:
+    """Where a worker says how far its trial is."""
+    return trial_folder / ".progress.json"
 
 
 def is_tuning(folder: Path) -> bool:
