@@ -10,6 +10,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "forecasting": ("babel", "statsmodels"),
     "tuning": ("optuna",),
     "ray": ("ray",),
+    "parquet": ("pyarrow",),
     "tensorboard": ("tensorboard",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "lab": ("fastapi", "uvicorn", "multipart"),

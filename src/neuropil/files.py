@@ -30,6 +30,23 @@ def remove_parts(folder: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def cache_folder() -> Path:
+    """Of the user, for what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuropil"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time, of those that name the same file; others wait. A process that ends, in whatever way, lets
+    go of it."""
+    import fcntl  # which Windows has not
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")

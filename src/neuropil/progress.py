@@ -260,3 +260,19 @@ def counted(items: Iterable[Item], doing: str) -> Iterator[Item]:
                     if display.due():
                         display.update(None, f"{number:,}")
                     yield later
+
+
+def measured(items: Iterable[Item], doing: str, size: Callable[[Item], int], total: int) -> Iterator[Item]:
+    """The items, of which their sizes add up to about `total`; if they take long, with a display of the share."""
+    began, every, done = time.monotonic(), iter(items), 0
+    for item in every:
+        yield item
+        done += size(item)
+        if time.monotonic() - began > PATIENCE:
+            with Display(doing) as display:
+                display.begun = 0.0, began
+                for later in every:
+                    if display.due():
+                        display.update(done / max(total, done, 1))
+                    yield later
+                    done += size(later)
