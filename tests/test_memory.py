@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from neuropil import memory
-from neuropil.errors import InputError
-from neuropil.memory import available_memory, refused_memory, require_room, written
+from neuropil.errors import InputError, written
+from neuropil.memory import available_memory, refused_memory, require_room
 from neuropil.randomness import initialised
 
 

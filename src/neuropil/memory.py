@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, written
 
 FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn)
 BYTES_TO_TRAIN = 16
@@ -41,12 +41,6 @@ def require_room(what: str, needed: float) -> None:
     if needed > (free := available_memory()):
         got = f"at least {written(needed)}, of {written(free)} free"
         raise InputError(f"{what} must fit into memory", got=got, fix=FIX)
-
-
-def written(size: float) -> str:
-    """Bytes for a person: "37 GB"."""
-    power = min(int(math.log10(max(size, 1)) // 3), 6)
-    return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"
 
 
 class _LargeModel(Exception):  # noqa: N818 (no error: it is counted then)

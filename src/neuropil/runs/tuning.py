@@ -27,7 +27,7 @@ import torch
 import neuropil
 from neuropil.config import Config
 from neuropil.errors import DivergedError, InputError, RunError
-from neuropil.files import remove_parts
+from neuropil.files import locked, remove_parts, require_writable
 from neuropil.inspection.report.trials import counted_states, describe
 from neuropil.memory import refused_memory
 from neuropil.progress import Display, duration, stage
@@ -46,6 +46,7 @@ from neuropil.runs.start import (
     require_effect,
     require_new,
     require_startable,
+    resumable,
     whole_paths,
 )
 from neuropil.tasks.experiment import Experiment, Result, Selection, TrainableExperiment, Tunable
@@ -92,6 +93,7 @@ def tune(
             found.require_no_more(trials)
             return found
     require_new(out if found is None else None)
+    require_writable(Path("runs" if out is None else out))
     experiment = build(plan, plan.typed)
     require_startable(experiment, {**plan.given, **over})
     selection = require_selection(experiment)
@@ -103,8 +105,9 @@ def tune(
         found = Tuning(folder, _settings(plan, space, over, experiment, limit))
     else:
         found.require_data(experiment)
-    found.write(trials=trials, minutes=minutes, metric=selection.metric.name)
-    return _Session(found, plan, selection, show_progress, began).run(report=report)
+    with locked(found.folder), resumable(found.folder):
+        found.write(trials=trials, minutes=minutes, metric=selection.metric.name)
+        return _Session(found, plan, selection, show_progress, began).run(report=report)
 
 
 def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> "Tuning":
@@ -115,7 +118,8 @@ def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool =
     plan = found.plan(data)
     experiment = build(plan, plan.typed)
     found.require_data(experiment)
-    return _Session(found, plan, require_selection(experiment), show_progress, began).run(report=True)
+    with locked(found.folder), resumable(found.folder):
+        return _Session(found, plan, require_selection(experiment), show_progress, began).run(report=True)
 
 
 def require_selection(experiment: Experiment) -> Selection:
@@ -253,7 +257,7 @@ class _Session:
             chosen = self._options(options)
             experiment = build(self.plan, chosen)
             self.plan.write(folder, chosen, experiment, typed=chosen)
-            with refused_memory():
+            with locked(folder), refused_memory():
                 shown = {"title": f"trial {number} of {self.limit}", "show_progress": self.show}
                 rows = _tunable(experiment).train_model(folder, **shown, watch=watch)
             if not told:  # it was killed when it had been trained, and before that was recorded
@@ -318,7 +322,8 @@ class _Session:
         if best is None:
             raise self._nothing_found(trials)
         run = self._copy(best)
-        complete(run, build(self.plan, self._options(best.options)), self.show, report=report)
+        with locked(run.folder):
+            complete(run, build(self.plan, self._options(best.options)), self.show, report=report)
         results = [Result(f"tuned {name}", run.metrics)]
         if best.number != trials[0].number and trials[0].state == "complete":
             default = _tunable(build(self.plan, self._options(trials[0].options)))
