@@ -67,21 +67,14 @@ def write_text(path: Path, text: str) -> None:
 def append_text(path: Path, text: str) -> None:
     """At the end of a file whose readers pass over half a line."""
     content = text.encode("utf-8")
-    try:
-        with path.open("ab") as file:
-            file.write(content)
-    except OSError as error:
-        _refuse(path, error, len(content))
-        raise
+    with storing(path, len(content)), path.open("ab") as file:
+        file.write(content)
 
 
 def make_folder(folder: Path, *, new: bool = False) -> None:
     """With those above it. A `new` one must not be there yet."""
-    try:
+    with storing(folder):
         folder.mkdir(parents=True, exist_ok=not new)
-    except OSError as error:
-        _refuse(folder, error)
-        raise
 
 
 def sync(path: Path) -> None:
@@ -99,6 +92,16 @@ def require_writable(folder: Path) -> None:
     if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
         read_only = os.statvfs(there).f_flag & os.ST_RDONLY
         raise _no_right(folder, NO_RIGHT[errno.EROFS if read_only else errno.EACCES])
+
+
+@contextmanager
+def storing(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Around what writes `path` by itself: what the disk refuses becomes a sentence."""
+    try:
+        yield
+    except OSError as error:
+        _refuse(path, error, needed)
+        raise
 
 
 def _refuse(path: Path, error: OSError, needed: int | None = None) -> None:
@@ -165,11 +168,8 @@ def require_unlocked(folder: Path) -> None:
 def _held(path: Path) -> IO[str] | None:
     """The file that is locked for as long as it is open; none where the file system knows no locks."""
     while True:
-        try:
+        with storing(path):
             file = path.open("a+", encoding="utf-8")
-        except OSError as error:
-            _refuse(path, error)
-            raise
         try:
             import fcntl
 

@@ -274,7 +274,7 @@ def complete(run: Run, experiment: Experiment, show_progress: bool, *, report: b
         ]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         if report:
-            with stage(f"{run.name}: report", show=show_progress):
+            with refused_memory(), stage(f"{run.name}: report", show=show_progress):
                 write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
     except Interrupted:
         raise
