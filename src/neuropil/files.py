@@ -89,7 +89,8 @@ def sync(path: Path) -> None:
 def require_writable(folder: Path) -> None:
     """Before anything is computed that would be written there; the folder may be new."""
     there = _existing(folder)
-    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+    effective = os.access in os.supports_effective_ids
+    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK, effective_ids=effective):
         read_only = os.statvfs(there).f_flag & os.ST_RDONLY
         raise _no_right(folder, NO_RIGHT[errno.EROFS if read_only else errno.EACCES])
 
@@ -127,7 +128,9 @@ def _no_right(folder: Path, got: str) -> StorageError:
 
 
 def _existing(folder: Path) -> Path:
-    return next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    """The folder or the nearest above it that is there, and that this user may know of."""
+    folders = folder.absolute(), *folder.absolute().parents
+    return next(each for each in folders if os.path.exists(each))  # Path.exists raises where there is no right to look
 
 
 def _umask() -> int:

@@ -32,8 +32,9 @@ class Keyed(Protocol):
 
 
 def save_hashes(folder: Path, keys: Iterable[Key]) -> None:
-    with replacing(folder / TRAINING_FILE) as part, part.open("wb") as file:
-        np.save(file, np.unique(_hashes(keys)), allow_pickle=False)
+    hashes = np.unique(_hashes(keys))
+    with replacing(folder / TRAINING_FILE, hashes.nbytes) as part, part.open("wb") as file:
+        np.save(file, hashes, allow_pickle=False)
 
 
 def training_copies(folder: Path, examples: Keyed) -> str:

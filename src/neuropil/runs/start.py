@@ -81,8 +81,8 @@ def _start(
     report: bool = True,
 ) -> Run:
     began = time.monotonic()
-    require_new(out)
     require_writable(Path("runs" if out is None else out))
+    require_new(out)
     plan = PlannedRun.of(verb, name, seed, options)
     chosen, recipe = plan.typed, plan.recipe
     with refused_memory():
