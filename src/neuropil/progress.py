@@ -159,7 +159,7 @@ class Display:
         known = {name: value for name, value in numbers.items() if math.isfinite(value)}
         content = {"title": self.title, "share": share, "seconds_left": left, "numbers": known}
         # Not `files.replacing`, which waits for the disk: whoever follows a run asks for what is newest.
-        part = self.file.with_name(f".{self.file.name}.{threading.get_ident()}.part")
+        part = self.file.with_name(f".{self.file.name}.{threading.get_ident() % 2**32:08x}.part")
         with suppress(OSError):  # no run ends because nobody can follow it
             part.write_text(json.dumps(content), encoding="utf-8")
             part.replace(self.file)
