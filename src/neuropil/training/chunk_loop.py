@@ -121,7 +121,7 @@ class _ChunkLoop:
         while self.state.step < self.chunks:
             self._call()
             if display.due():
-                display.update(self.state.step / self.chunks, *self._figures(), **self._numbers())
+                display.update(self.state.step / self.chunks, *self._figures(), numbers=self._numbers())
             if self.state.step % len(self.learner) == 0 or self.state.step == self.chunks:
                 self._end_epoch()
             if stop.requested:
