@@ -20,11 +20,14 @@ Watch: TypeAlias = Callable[[Sequence[Row], float], None]
 
 def read_history(path: Path) -> list[Row]:
     """The rows of a `metrics.jsonl`, or of another file that training adds to. That of a live or killed run may end in
-    half a line, which is no row yet."""
+    half a line, which is no row yet; results are written all at once."""
     if not path.exists():
         return []
     lines = path.read_bytes().splitlines(keepends=True)
-    return [_row(path, number, line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
+    rows = [_row(path, number, line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
+    if len(rows) < len(lines) and any(row["kind"] == "result" for row in rows):
+        raise _damaged(path, len(lines))
+    return rows
 
 
 def _row(path: Path, number: int, line: bytes) -> Row:
@@ -33,9 +36,13 @@ def _row(path: Path, number: int, line: bytes) -> Row:
     except (ValueError, RecursionError):
         row = None
     if not _is_row(row):
-        got, fix = f"line {number}, which is damaged", "restore the file or remove the line"
-        raise RunError(f"{path} must hold the JSON that neuropil wrote on each line", got=got, fix=fix)
+        raise _damaged(path, number)
     return row
+
+
+def _damaged(path: Path, number: int) -> RunError:
+    got, fix = f"line {number}, which is damaged", "restore the file or remove the line"
+    return RunError(f"{path} must hold the JSON that neuropil wrote on each line", got=got, fix=fix)
 
 
 def _is_row(row: Any) -> TypeGuard[Row]:
