@@ -40,7 +40,7 @@ COMMANDS = {
         train.ListArguments,
     ),
     "tune": Command(
-        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--over OPTION=...] ...",
+        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--workers N] ...",
         "choose hyper-parameters on the validation part",
         train.tune,
         train.ListArguments,

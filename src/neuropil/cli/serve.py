@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError
+from neuropil.extras import require_extra
 
 if TYPE_CHECKING:
     from neuropil.server.config import ServerConfig
@@ -24,13 +24,9 @@ def serve_arguments() -> ServeArguments:
 
 
 def serve(arguments: ServeArguments) -> None:
-    try:
-        from neuropil.server.config import TOKEN
-        from neuropil.server.serve import serve
-    except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "uvicorn", "starlette"):
-            raise
-        rule, fix = "neuropil serve needs FastAPI and uvicorn", "pip install 'neuropil[serve]'"
-        raise InputError(rule, got=f"an environment without {error.name}", fix=fix) from error
+    require_extra("serve", "neuropil serve")
+    from neuropil.server.config import TOKEN
+    from neuropil.server.serve import serve
+
     config = cast("ServerConfig", arguments.server)
     serve(arguments.runs, config.with_token(os.environ.get(TOKEN)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from neuropil.errors import InputError
-from neuropil.files import write_text
+from neuropil.files import make_folder, write_text
 from neuropil.http.access import LOOPBACK, Access
 from neuropil.http.listening import address_of, bind
 from neuropil.lab.app import create_app
@@ -40,7 +40,7 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     printed."""
     if runs.exists() and not runs.is_dir():
         raise InputError("--runs must be a folder, which may be new", got=f"the file {str(runs)!r}")
-    runs.mkdir(parents=True, exist_ok=True)
+    make_folder(runs)
     lock(runs).close()  # refused here in a sentence, and not by the server in a traceback
     listening = bind(host, port, first=PORT, what="the lab")
     token = None if host in LOOPBACK else secrets.token_urlsafe(24)
