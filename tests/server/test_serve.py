@@ -59,17 +59,3 @@ def test_what_cannot_be_served_is_refused(
         main(["serve", *words])
     assert caught.value.code == 2
     assert capsys.readouterr().err.startswith(said)
-
-
-def test_an_environment_without_what_it_needs_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    for name in [each for each in sys.modules if each.startswith("neuropil.server.serve")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(SystemExit):
-        main(["serve", "run"])
-    assert capsys.readouterr().err == (
-        "neuropil: neuropil serve needs FastAPI and uvicorn, but got an environment without uvicorn: "
-        "pip install 'neuropil[serve]'.\n"
-    )
