@@ -82,7 +82,7 @@ def own_threads() -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ[name]
+        os.environ.pop(name, None)  # another thread may have been first
 
 
 def encode_text(tokenizer: Encoding, text: str) -> Int32[Tensor, " token"]:
