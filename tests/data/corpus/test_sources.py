@@ -177,14 +177,16 @@ import sys
 sys.modules["pyarrow"] = None
 from pathlib import Path
 from neuropil.data.corpus.sources import text_files
-from neuropil.errors import InputError
+from neuropil.extras import MissingExtraError
 try:
     text_files([Path({str(path)!r})]).num_bytes
-except InputError as error:
+except MissingExtraError as error:
     print(error)
 """
     environment = os.environ | {"PYTHONPATH": str(Path(sources.__file__).parents[3])}
     command = [sys.executable, "-c", program]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    sentence = "Parquet needs the package pyarrow, but got a.parquet: pip install 'neuropil[parquet]'."
-    assert found.stdout.strip() == sentence
+    assert found.stdout.strip() == (
+        "a.parquet, a Parquet file, needs the packages of neuropil[parquet], but got no pyarrow: "
+        "pip install 'neuropil[parquet]'."
+    )

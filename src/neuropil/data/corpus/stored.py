@@ -18,7 +18,7 @@ from neuropil.data.corpus.sources import TextFiles
 from neuropil.data.corpus.token_file import TokenFile, type_for, write_tokens
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_blocks
 from neuropil.errors import InputError
-from neuropil.files import cache_folder, locked, remove_parts, write_text
+from neuropil.files import cache_folder, in_turn, remove_parts, write_text
 from neuropil.memory import written
 from neuropil.progress import measured
 
@@ -73,7 +73,7 @@ class StoredText:
     def tokens(self, tokenizer: AnyTokenizer) -> TokenFile:
         """From the file that holds them, which is made if nobody has made it yet."""
         path = self.folder / f"tokens-{tokenizer.fingerprint}"
-        with locked(self.folder / "lock"):
+        with in_turn(self.folder / "lock"):
             if not path.exists():
                 remove_parts(self.folder)
                 self._require_room(tokenizer)
@@ -100,7 +100,7 @@ def store_text(files: TextFiles, validation: float, test: float) -> StoredText:
         rule = f"a text of more than {written(MOST_IN_MEMORY)} needs a cache folder"
         fix = "set XDG_CACHE_HOME to a folder on a large disk"
         raise InputError(rule, got=f"{folder}, which cannot be made", fix=fix) from cause
-    with locked(folder / "lock"):
+    with in_turn(folder / "lock"):
         if not path.exists():
             remove_parts(folder)
             write_text(path, json.dumps(asdict(measure(files, validation, test))))

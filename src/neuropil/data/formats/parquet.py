@@ -7,6 +7,7 @@ from typing import Any
 
 from neuropil.data.formats.paths import require_file
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 
 ROWS_AT_ONCE = 1_024
 SUFFIX = ".parquet"
@@ -44,12 +45,10 @@ class ParquetTable:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        try:
-            from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile
-        except ImportError as cause:
-            fix = "pip install 'neuropil[parquet]'"
-            raise InputError("Parquet needs the package pyarrow", got=self.path.name, fix=fix) from cause
+        require_extra("parquet", f"{self.path.name}, a Parquet file,")
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
         try:
             # What is buffered beforehand would be a whole group of rows.
             with ParquetFile(self.path, pre_buffer=False) as file:
