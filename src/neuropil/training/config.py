@@ -45,6 +45,11 @@ class TrainingConfig(Config):
     accumulate: int = option(1, "gradient accumulation: batches per update", low=1)
     precision: Precision = option("float32", "precision of the forward pass (autocast)")
     compile: bool = option(False, "compile the model with torch.compile")
+    recompute: bool = option(False, "activation checkpointing: recompute each block in the backward pass")
+    parallel: Literal["auto", "ddp", "fsdp"] = option(
+        "auto", "under torchrun: DDP (a whole model in each process), FSDP2 (a share), or by memory"
+    )
+    tensor_parallel: int = option(1, "tensor parallel: processes that compute each layer together", low=1)
     average: float = option(0.0, "exponential moving average of the weights: decay; 0 for none", low=0, high=0.99999)
     monitor: str = option("loss", "validation metric that picks the best weights")
     keep: Literal["best", "last"] = option("best", "weights that the finished run holds")

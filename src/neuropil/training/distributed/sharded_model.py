@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from neuropil.errors import InputError
-from neuropil.protocols import ParallelModel
 from neuropil.training.config import Precision
 from neuropil.training.distributed import sharded_checkpoint, sharding, tensor_parallel
 from neuropil.training.distributed.sharded_checkpoint import Trained
+from neuropil.training.distributed.strategy import require_parallel_model
 from neuropil.training.distributed.undivided import Undivided
 
 
@@ -59,10 +58,3 @@ class ShardedModel:
 def mesh_of(device: torch.device, data: int, tensor: int) -> DeviceMesh:
     """Neighbours, which are on one host, compute each layer together."""
     return init_device_mesh(device.type, (data, tensor), mesh_dim_names=("data", "tensor"))
-
-
-def require_parallel_model(model: nn.Module) -> ParallelModel:
-    if isinstance(model, ParallelModel):
-        return model
-    rule = "--parallel fsdp and --tensor-parallel need a model of attention blocks"
-    raise InputError(rule, got=type(model).__name__, fix="train it with --parallel ddp")
