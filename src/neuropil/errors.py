@@ -29,6 +29,12 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
+class LostProcessError(NeuropilError):
+    """One of the processes that train together has ended, and so the others cannot go on."""
+
+    exit_code = 1
+
+
 class DataWarning(UserWarning):
     """Data was read, but not all of it as it stands: one sentence says what was done to it."""
 

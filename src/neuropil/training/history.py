@@ -47,15 +47,19 @@ def _is_row(row: Any) -> TypeGuard[Row]:
 
 
 class History:
-    def __init__(self, folder: Path, *, step: int, tensorboard: bool):
-        """The history of a run that stands at `step`; rows after it, from before a crash, will be written again."""
-        self.path = folder / "metrics.jsonl"
-        self.rows = [row for row in read_history(self.path) if row["step"] <= step] if step else []
-        write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
-        self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard else None
+    def __init__(self, folder: Path, *, step: int, tensorboard: bool, writes: bool = True):
+        """The history of a run that stands at `step`; rows after it, from before a crash, will be written again. What
+        does not write, beside a process that does, only keeps its rows."""
+        self.path, self.writes = folder / "metrics.jsonl", writes
+        self.rows = [row for row in read_history(self.path) if row["step"] <= step] if step and writes else []
+        if writes:
+            write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
+        self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard and writes else None
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
+        if not self.writes:
+            return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if self.tensorboard is not None:
