@@ -1,7 +1,9 @@
 """What the processes of a group do in tests of sharded models; each function is called in all of them."""
 
+import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,16 @@ from torch import Tensor, distributed, nn
 from neuropil.errors import InputError, RunError
 from neuropil.models import bert, clip, gpt2, transformer, vit
 from neuropil.parts.objectives import Classification, MaskedToken, NextTokenInWindow, Objective, SequenceToSequence
-from neuropil.protocols import OptimizerName
+from neuropil.protocols import Batch, OptimizerName
 from neuropil.training.averages import WeightAverage
+from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed import dtensor, sharded_checkpoint
-from neuropil.training.distributed.activation_checkpointing import recompute
 from neuropil.training.distributed.dtensor import clip_gradients
+from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.sharded_model import ShardedModel, mesh_of
 from neuropil.training.divergence import diverged, finite
+from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import fit
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.weights import load_model, save_model
 
@@ -76,12 +81,10 @@ class Training:
         torch.manual_seed(0)
         self.system, self.data, self.model, self.rank = system, data, MODELS[system](), 0
         self.sharded = None
-        if options.get("recompute"):
-            recompute(self.model, self.model.parallel_plan().blocks)
-        if data * tensor > 1 or options.get("fsdp"):
+        if data * tensor > 1:
             mesh = mesh_of(torch.device("cpu"), data, tensor)
             self.rank = mesh["data"].get_local_rank()
-            self.sharded = ShardedModel(self.model, mesh, fsdp=data > 1 or bool(options.get("fsdp")))
+            self.sharded = ShardedModel(self.model, mesh, fsdp=data > 1, recompute=bool(options.get("recompute")))
         self.learner = learner_of(system, self.model)
         self.phase = self.learner.phases()[0]
         tables = [module.weight for module in self.model.modules() if isinstance(module, nn.Embedding)]
@@ -117,7 +120,9 @@ class Training:
 
     def resume(self, folder: Path) -> None:
         for latest in sharded_checkpoint.finished(folder)[-1:]:
-            self.step = sharded_checkpoint.load(latest, self.trained, self.parts())["step"]
+            state, learner_state = sharded_checkpoint.load(latest, self.trained, self.parts())
+            self.step = state["step"]
+            assert torch.equal(learner_state["rows"], torch.arange(self.step))
 
     def weights(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Whole, by the names of a whole model."""
@@ -175,7 +180,9 @@ def go_on(system: str, folder: str, data: int, tensor: int, optimizer: Optimizer
     way.resume(Path(folder))
     for _ in range(2):
         way.update()
-    sharded_checkpoint.save(Path(folder), {"step": way.step}, way.trained, way.parts())
+    sharded_checkpoint.save(
+        Path(folder), {"step": way.step}, way.trained, way.parts(), {"rows": torch.arange(way.step)}
+    )
     return unpickled
 
 
@@ -197,8 +204,8 @@ def written(system: str, folder: str, data: int, tensor: int) -> dict[str, bool]
     way.update()
     weights = way.weights(way.model.state_dict())
     assert way.sharded is not None
-    way.sharded.write(path)
-    way.sharded.restore()
+    way.sharded.undivided.write(path)
+    way.sharded.undivided.restore()
     load_model(path, way.model)
     restored, fresh = way.model.state_dict(), Training(system).model
     mine = path.with_name(f"{distributed.get_rank()}.safetensors")
@@ -283,3 +290,40 @@ def loaded_into(system: str, folder: str) -> str:
     except RunError as error:
         return str(error)
     return "nothing"
+
+
+class Windows:
+    """Batches of gpt2; after so many, the process is asked to stop."""
+
+    def __init__(self, system: str, number: int, stop_after: int | None = None):
+        self.system, self.number, self.left = system, number, stop_after
+
+    def __len__(self) -> int:
+        return self.number
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        for index in range(start, self.number):
+            if self.left is not None:
+                self.left -= 1
+                if self.left == 0:
+                    os.kill(os.getpid(), signal.SIGTERM)
+            yield batch_of(self.system, self.number * number + index)
+
+
+def fitted(folder: str, stop_after: int | None = None, system: str = "gpt2", **options: Any) -> list[Any]:
+    """Trained by the loop, from the last checkpoint on; the rows of the history, or where it was stopped."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    model = MODELS[system]()
+    usual = {"epochs": 2, "batch_size": BATCH, "clip": 0.5, "average": 0.9, "accumulate": 2, "learning_rate": 0.01}
+    config = TrainingConfig(**{**usual, **options})
+    world = World(distributed.get_rank(), distributed.get_world_size())
+    train, validation = Windows(system, 6, stop_after), Windows(system, 2)
+    ways = {"seed": 0, "folder": Path(folder), "show_progress": False, "world": world}
+    try:
+        rows = fit(learner_of(system, model), train, validation, config, **ways)
+    except Interrupted as stop:
+        return [str(stop)]
+    assert type(model) is type(MODELS[system]())
+    assert all(not dtensor.is_divided(weight) for weight in model.parameters())
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]

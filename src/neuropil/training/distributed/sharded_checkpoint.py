@@ -40,16 +40,18 @@ from neuropil.errors import RunError
 from neuropil.files import write_text
 from neuropil.protocols import Phase
 from neuropil.training.averages import WeightAverage
+from neuropil.training.checkpoint import Trained
 from neuropil.training.distributed.dtensor import is_divided
 from neuropil.training.optimizers import Optimizer
 
 FORMAT = 1
 FOLDER, STATE = "checkpoint", "state.json"
 Parts: TypeAlias = Mapping[str, Sequence[str]]
-Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], WeightAverage | None]
 
 
-def save(run: Path, state: Mapping[str, Any], trained: Trained, parts: Parts) -> None:
+def save(
+    run: Path, state: Mapping[str, Any], trained: Trained, parts: Parts, learner_state: Mapping[str, Tensor]
+) -> None:
     """Called by all processes; `state` is the same in all, and its `step` names the checkpoint."""
     folder = run / FOLDER / f"step-{state['step']}"
     part = folder.with_name(f".{folder.name}.part")
@@ -59,6 +61,7 @@ def save(run: Path, state: Mapping[str, Any], trained: Trained, parts: Parts) ->
     _sum(0)  # all wait for the folder
     model, optimizers, phases, average = trained
     tensors = _weights(model, average, parts) | _moments(optimizers, phases, parts)
+    tensors |= {f"learner/{name}": tensor for name, tensor in learner_state.items()}
     own = {name: tensor for name, tensor in tensors.items() if _is_written_here(tensor)}
     if own:
         with _alone():
@@ -80,17 +83,25 @@ def save(run: Path, state: Mapping[str, Any], trained: Trained, parts: Parts) ->
     _sum(0)
 
 
-def load(folder: Path, trained: Trained, parts: Parts) -> dict[str, Any]:
-    """Fill the model, the optimisers and the average from a checkpoint of `finished`; return where the run stood."""
+def load(folder: Path, trained: Trained, parts: Parts) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Fill the model, the optimisers and the average from a checkpoint of `finished`; return the saved states of the
+    run and of the learner."""
     state = read_state(folder)
     model, optimizers, phases, average = trained
     reader = HuggingFaceStorageReader(str(folder))
     try:
-        saved = {name: _shape(entry) for name, entry in reader.read_metadata().state_dict_metadata.items()}
+        entries: Mapping[str, Any] = reader.read_metadata().state_dict_metadata
     except (OSError, ValueError, SafetensorError) as error:
         raise RunError(f"{folder} must be a whole checkpoint", got=f"one that cannot be read ({error})") from error
+    saved = {name: tuple(entry.size) for name, entry in entries.items()}
+    learner_state = {
+        name.removeprefix("learner/"): torch.empty(entry.size, dtype=entry.properties.dtype)
+        for name, entry in entries.items()
+        if name.startswith("learner/")
+    }
     _begin_moments(optimizers, phases, parts, saved)
     tensors = _weights(model, average, parts) | _moments(optimizers, phases, parts)
+    tensors |= {f"learner/{name}": tensor for name, tensor in learner_state.items()}
     problems = [f"{name} is missing" for name in tensors if name not in saved]
     problems += [f"{name} is unknown" for name in saved if name not in tensors and not name.startswith("average/")]
     problems += [
@@ -104,7 +115,7 @@ def load(folder: Path, trained: Trained, parts: Parts) -> dict[str, Any]:
         dcp.load(
             dict(tensors), storage_reader=reader, planner=DefaultLoadPlanner(flatten_state_dict=False), no_dist=True
         )
-    return state
+    return state, learner_state
 
 
 def finished(run: Path) -> list[Path]:
@@ -236,10 +247,6 @@ def _alone() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized")
         yield
-
-
-def _shape(entry: Any) -> tuple[int, ...]:
-    return tuple(entry.size)
 
 
 def _sync(folder: Path) -> None:

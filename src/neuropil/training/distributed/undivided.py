@@ -16,7 +16,7 @@ from torch import Tensor, distributed, nn
 
 from neuropil.files import replacing
 from neuropil.training.distributed.dtensor import whole
-from neuropil.training.weights import unique_state
+from neuropil.training.weights import require_weights, unique_state
 
 DTYPES = {
     torch.float64: "F64",
@@ -55,6 +55,7 @@ class Undivided:
             name: WeightView(owners[x.untyped_storage().data_ptr()], x.shape, x.stride(), x.storage_offset(), x.dtype)
             for name, x in unique_state(model).items()
         }
+        self.shapes = {name: (weight.shape, weight.dtype) for name, weight in model.state_dict().items()}
         placeholders = {id(weight): _placeholder(weight) for weight in model.parameters()}
         self.modules = {module: (type(module), _attributes(module, placeholders)) for module in model.modules()}
 
@@ -67,6 +68,17 @@ class Undivided:
             for _ in self._gathered():
                 pass
         distributed.barrier()
+
+    def whole_weights(self, tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+        """By their names in the whole model, from those of a file of `save_model`."""
+        expected = {name: view.shape for name, view in self.views.items()}
+        require_weights(type(self.model).__name__, expected, tensors, path)
+        found: dict[str, Tensor] = {}
+        for name, view in self.views.items():
+            shape, dtype = self.shapes[view.weight]
+            weight = found.setdefault(view.weight, torch.empty(shape, dtype=dtype))
+            weight.as_strided(view.shape, view.stride, view.offset).copy_(tensors[name])
+        return found
 
     def restore(self, device: torch.device | str = "cpu") -> None:
         """The model as it was before it was divided, on one device, its weights to be filled in."""
