@@ -13,8 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 UPDATES = 2
 MEGABYTE = 1e6
@@ -101,18 +102,37 @@ def train(case: Case, folder: Path, rank: int) -> Memory:
     import torch
     from torch import distributed
 
-    from neuropil.models.gpt2 import GPT2, GPT2Config
-    from neuropil.parts.objectives import NextTokenInWindow
-    from neuropil.training.distributed.activation_checkpointing import recompute
-    from neuropil.training.distributed.dtensor import local
-    from neuropil.training.optimizers import build_optimizer
-
     torch.set_num_threads(1)
     if case.processes > 1:
         store = distributed.FileStore(str(folder / "store"), case.processes)
         distributed.init_process_group("gloo", store=store, rank=rank, world_size=case.processes)
-    torch.ones(64, 64) @ torch.ones(64, 64)  # what the first product prepares is no part of the model
+    # What a first small model imports and prepares is no part of the measured one.
+    _update(replace(case, width=16, heads=2, layers=1, vocabulary_size=10, context=4))
     before = _resident("VmRSS")
+    model, optimizer, parameters = _update(case)
+    peak = _resident("VmHWM") - before
+    kept = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
+    kept += [tensor for state in optimizer.state.values() for tensor in state.values()]
+    return Memory(parameters, sum(_local_bytes(tensor) for tensor in kept), peak)
+
+
+def _local_bytes(tensor: Any) -> int:
+    from neuropil.training.distributed.dtensor import local
+
+    return local(tensor).numel() * tensor.element_size()
+
+
+def _update(case: Case) -> tuple[Any, Any, int]:
+    """A model after some updates, its optimiser, and how many parameters the whole has."""
+    import torch
+
+    from neuropil.models.gpt2 import GPT2, GPT2Config
+    from neuropil.parts.objectives import NextTokenInWindow
+    from neuropil.training.distributed.activation_checkpointing import recompute
+    from neuropil.training.distributed.gradients import GradientSum
+    from neuropil.training.distributed.processes import World
+    from neuropil.training.optimizers import build_optimizer
+
     torch.manual_seed(0)
     sizes = {"width": case.width, "heads": case.heads, "layers": case.layers, "context": case.context}
     config = GPT2Config(**sizes, vocabulary_size=case.vocabulary_size, dropout=0.0, attention_dropout=0.0)
@@ -127,21 +147,17 @@ def train(case: Case, folder: Path, rank: int) -> Memory:
     learner = NextTokenInWindow(model)
     phase = learner.phases()[0]
     optimizer = build_optimizer("adamw", phase.parameters, learning_rate=1e-4)
+    gradients = GradientSum([phase], World(0, 1 if case.fsdp else case.data))
     for update in range(UPDATES):
         if update == 1:
-            Path("/proc/self/clear_refs").write_text("5")
+            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # VmHWM begins anew
         shape = case.batch_size // case.data, case.context
         loss = learner.loss({name: torch.randint(case.vocabulary_size, shape) for name in ("input", "target")})
         optimizer.zero_grad()
-        loss.backward()
-        if case.data > 1 and not case.fsdp:
-            for weight in model.parameters():
-                distributed.all_reduce(weight.grad)
+        with gradients.of(phase, last=True):
+            loss.backward()
         optimizer.step()
-    peak = _resident("VmHWM") - before
-    kept = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
-    kept += [tensor for state in optimizer.state.values() for tensor in state.values()]
-    return Memory(parameters, sum(local(tensor).numel() * tensor.element_size() for tensor in kept), peak)
+    return model, optimizer, parameters
 
 
 def _resident(which: str) -> int:

@@ -35,6 +35,7 @@ from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.checkpoint import checkpoints_below
 from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.interruption import Interrupted
 
@@ -96,7 +97,7 @@ def _start(
     try:
         return complete(run, experiment, show_progress, report=report)
     except InputError:
-        if not any(run.folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+        if not checkpoints_below(run.folder):  # it was refused before anything was learned
             shutil.rmtree(run.folder)
         raise
 

@@ -13,8 +13,15 @@ from neuropil.training.optimizers import Optimizer
 from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
+FILE, SHARES = "checkpoint.safetensors", "checkpoint"
+"""In a run folder: the checkpoint of a whole model, or a folder of the shares of a divided one."""
 Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], WeightAverage | None]
 """A model, its optimisers by the names of the phases, the phases, and the moving average."""
+
+
+def checkpoints_below(folder: Path) -> list[Path]:
+    """Files and folders, also of what was trained beside the run."""
+    return [*folder.rglob(FILE), *(path for path in folder.rglob(SHARES) if path.is_dir())]
 
 
 def save(

@@ -51,8 +51,19 @@ def test_layers_are_computed_by_as_many_processes_as_asked_for(little_memory: No
 
 
 def test_a_model_without_a_plan_is_whole_though_it_is_large(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(strategy, "device_memory", lambda device: 1.0)
-    assert not choose(TrainingConfig(), MLP(MLPConfig()), 2, CPU).divides
+    model = MLP(MLPConfig())
+    monkeypatch.setattr(strategy, "device_memory", lambda device: 1.1 * state_bytes(model, TrainingConfig()))
+    assert not choose(TrainingConfig(), model, 2, CPU).divides
+
+
+def test_what_no_process_can_keep_is_refused(little_memory: None):
+    with pytest.raises(InputError) as error:
+        choose(TrainingConfig(parallel="ddp"), MODEL, 2, CPU)
+    assert str(error.value) == (
+        f"the weights, gradients and moments that a process keeps must fit into its memory, but got "
+        f"{written(16 * NUMBERS)}, of {written(8 * NUMBERS)}: start more processes with --parallel fsdp, or choose "
+        "smaller sizes."
+    )
 
 
 def test_a_run_goes_on_with_any_number_of_processes():

@@ -13,15 +13,12 @@ from torch import Tensor, nn
 
 from neuropil.protocols import ParallelModel
 from neuropil.training import checkpoint
-from neuropil.training.checkpoint import Trained
+from neuropil.training.checkpoint import FILE, SHARES, Trained
 from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed import activation_checkpointing
 from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.strategy import choose
 from neuropil.training.weights import load_model, save_model
-
-WHOLE, SHARDED = "checkpoint.safetensors", "checkpoint"
-"""Checkpoints in a run folder: a file, or a folder of shares."""
 
 
 class Saved(NamedTuple):
@@ -49,7 +46,7 @@ class Placement:
 
     @property
     def saved(self) -> bool:
-        return (self.folder / WHOLE).exists() or (self.folder / SHARDED).exists()
+        return (self.folder / FILE).exists() or (self.folder / SHARES).exists()
 
     def matrices(self) -> list[list[Tensor]]:
         """Weights that are one matrix together."""
@@ -59,8 +56,8 @@ class Placement:
         """Fill what is trained from the latest checkpoint, if there is one."""
         shards = self.world.broadcast(latest_shards(self.folder) if self.world.first else None)
         if shards is not None:
-            return self._load_shards(self.folder / SHARDED / shards, trained)
-        with self.world.copy_of(self.folder / WHOLE) as path:
+            return self._load_shards(self.folder / SHARES / shards, trained)
+        with self.world.copy_of(self.folder / FILE) as path:
             return None if path is None else self._load_whole(path, trained)
 
     def _load_shards(self, folder: Path, trained: Trained) -> Saved:
@@ -74,8 +71,8 @@ class Placement:
 
     def save(self, state: Mapping[str, Any], trained: Trained, learner_state: Mapping[str, Tensor]) -> None:
         if self.world.first:
-            checkpoint.save(self.folder / WHOLE, state, *trained, learner_state)
-            shutil.rmtree(self.folder / SHARDED, ignore_errors=True)
+            checkpoint.save(self.folder / FILE, state, *trained, learner_state)
+            shutil.rmtree(self.folder / SHARES, ignore_errors=True)
 
     def write(self, path: Path) -> None:
         """The weights as they are now, in one file."""
@@ -111,12 +108,12 @@ def place(model: nn.Module, config: TrainingConfig, folder: Path, world: World, 
 
 def latest_shards(folder: Path) -> str | None:
     """The name of the latest checkpoint of shares, if no whole one is later."""
-    if not (folder / SHARDED).is_dir():
+    if not (folder / SHARES).is_dir():
         return None
     from neuropil.training.distributed.sharded_checkpoint import finished
 
     found = finished(folder)
     if not found:
         return None
-    whole = checkpoint.read(folder / WHOLE)[1]["step"] if (folder / WHOLE).exists() else -1
+    whole = checkpoint.read(folder / FILE)[1]["step"] if (folder / FILE).exists() else -1
     return found[-1].name if int(found[-1].name.removeprefix("step-")) >= whole else None

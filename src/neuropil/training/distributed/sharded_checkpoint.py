@@ -40,12 +40,12 @@ from neuropil.errors import RunError
 from neuropil.files import write_text
 from neuropil.protocols import Phase
 from neuropil.training.averages import WeightAverage
-from neuropil.training.checkpoint import Trained
+from neuropil.training.checkpoint import SHARES, Trained
 from neuropil.training.distributed.dtensor import is_divided
 from neuropil.training.optimizers import Optimizer
 
 FORMAT = 1
-FOLDER, STATE = "checkpoint", "state.json"
+STATE = "state.json"
 Parts: TypeAlias = Mapping[str, Sequence[str]]
 
 
@@ -53,7 +53,7 @@ def save(
     run: Path, state: Mapping[str, Any], trained: Trained, parts: Parts, learner_state: Mapping[str, Tensor]
 ) -> None:
     """Called by all processes; `state` is the same in all, and its `step` names the checkpoint."""
-    folder = run / FOLDER / f"step-{state['step']}"
+    folder = run / SHARES / f"step-{state['step']}"
     part = folder.with_name(f".{folder.name}.part")
     if _rank() == 0:
         remove_unfinished(run)
@@ -120,13 +120,13 @@ def load(folder: Path, trained: Trained, parts: Parts) -> tuple[dict[str, Any], 
 
 def finished(run: Path) -> list[Path]:
     """The whole checkpoints of a run, the latest last."""
-    found = [path for path in (run / FOLDER).glob("step-*") if path.name.removeprefix("step-").isdigit()]
+    found = [path for path in (run / SHARES).glob("step-*") if path.name.removeprefix("step-").isdigit()]
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def remove_unfinished(run: Path) -> None:
     """What was being written when a process was killed."""
-    for part in (run / FOLDER).glob(".step-*.part"):
+    for part in (run / SHARES).glob(".step-*.part"):
         shutil.rmtree(part)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from neuropil.training.checkpoint import Trained
+from neuropil.training.checkpoint import FILE, Trained
 from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed import sharded_checkpoint
-from neuropil.training.distributed.placement import WHOLE, Placement, Saved
+from neuropil.training.distributed.placement import Placement, Saved
 from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.sharded_model import ShardedModel, mesh_of
 from neuropil.training.distributed.strategy import Strategy
@@ -52,7 +52,7 @@ class ShardedPlacement(Placement):
     def save(self, state: Mapping[str, Any], trained: Trained, learner_state: Mapping[str, Tensor]) -> None:
         sharded_checkpoint.save(self.folder, state, trained, {}, learner_state)
         if self.world.first:
-            (self.folder / WHOLE).unlink(missing_ok=True)
+            (self.folder / FILE).unlink(missing_ok=True)
 
     def write(self, path: Path) -> None:
         self.sharded.undivided.write(path)

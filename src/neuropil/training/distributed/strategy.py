@@ -41,16 +41,19 @@ def choose(
     if processes == 1:
         return Strategy()
     tensor = math.gcd(config.tensor_parallel, processes)
-    needed, room = state_bytes(model, config), SHARE * device_memory(device)
+    needed, memory = state_bytes(model, config), device_memory(device)
+    room = SHARE * memory
     fits = config.parallel == "ddp" or (config.parallel == "auto" and needed / tensor <= room)
     fsdp = processes > tensor and not fits and (config.parallel == "fsdp" or isinstance(model, ParallelModel))
     if fsdp or tensor > 1:
         require_divisible_run(config, model)
+    kept = needed / (processes if fsdp else tensor)
+    require_memory(kept, memory)
     ways = [f"tensor parallel over {tensor} processes"] if tensor > 1 else []
     if processes > tensor:
         ways.append(f"{'FSDP2' if fsdp else 'DDP'} over {processes // tensor} processes")
     state = f"weights, gradients and moments take {written(needed)}"
-    each = f", of which a process keeps about {written(needed / (processes if fsdp else tensor))}"
+    each = f", of which a process keeps about {written(kept)}"
     there = f", and a process has room for {written(room)}" if config.parallel == "auto" else ""
     return Strategy(fsdp, tensor, f"{' × '.join(ways)}: {state}{each if fsdp or tensor > 1 else ''}{there}")
 
@@ -84,6 +87,13 @@ def require_processes(config: TrainingConfig, processes: int) -> None:
         raise InputError(f"{asked} needs several processes", got="one", fix=fix)
     if processes % config.tensor_parallel:
         raise InputError(f"{asked} must divide the number of processes", got=f"{processes} processes")
+
+
+def require_memory(kept: float, memory: float) -> None:
+    if kept > memory:
+        rule = "the weights, gradients and moments that a process keeps must fit into its memory"
+        got = f"{written(kept)}, of {written(memory)}"
+        raise InputError(rule, got=got, fix="start more processes with --parallel fsdp, or choose smaller sizes")
 
 
 def require_divisible_run(config: TrainingConfig, model: nn.Module) -> None:
