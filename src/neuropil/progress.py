@@ -38,10 +38,16 @@ def console() -> "Console":
     return Console(stderr=True)
 
 
+def is_heard() -> bool:
+    """Of the processes that torchrun has started, the first alone shows and says something."""
+    return "WORLD_SIZE" not in os.environ or os.environ.get("RANK", "0") == "0"
+
+
 class Display:
     """Use as a context, and `update` it."""
 
     def __init__(self, title: str, *, show: bool = True):
+        show = show and is_heard()
         self.title, self.show = title, show
         self.bar: Any = None  # of rich, on a terminal
         self.task: Any = None

@@ -83,8 +83,9 @@ class WholeBatchLearner(Protocol):
     """A learner whose loss compares the examples of a batch with one another, or is no mean over them. Where several
     processes have a share of each batch, training sets `whole`, and takes it away at the end."""
 
-    whole: Callable[[Tensor], Tensor]
-    """The rows of the whole batch, for rows of this process's share; gradients go back to where they came from."""
+    whole: Callable[[Tensor], Tensor] | None
+    """The rows of the whole batch, for rows of this process's share; gradients go back to where they came from. None,
+    where a batch is whole."""
 
 
 @runtime_checkable

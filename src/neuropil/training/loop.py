@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -39,10 +39,10 @@ from neuropil.training.config import (
     require_monitor,
 )
 from neuropil.training.distributed.agreement import Agreement
-from neuropil.training.distributed.learner_state import gathered_state, own_state
+from neuropil.training.distributed.learner_state import begin_together, gathered_state, own_state
 from neuropil.training.distributed.placement import place
 from neuropil.training.distributed.processes import World
-from neuropil.training.distributed.shares import num_examples
+from neuropil.training.distributed.shares import FirstShares, num_examples
 from neuropil.training.divergence import finite
 from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
@@ -110,9 +110,12 @@ def fit(
     return loop.history.rows
 
 
-def seconds_per_update(learner: Learner, train: Batches, config: TrainingConfig, *, most_seconds: float) -> float:
-    """Measured, as the median of a few updates after the first, which prepares what the others use. The learner is
-    changed by them."""
+def seconds_per_update(
+    learner: Learner, train: Batches, config: TrainingConfig, *, most_seconds: float, processes: int = 1
+) -> float:
+    """Measured, as the median of a few updates after the first, which prepares what the others use; by the share that
+    each of several processes will have. The learner is changed by them."""
+    train, config = FirstShares(train, processes), replace(config, parallel="auto", tensor_parallel=1)
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         loop = _Loop(learner, train, None, config, 0, Path(folder), next(learner.model.parameters()).device)
         with closing(loop):
@@ -136,6 +139,7 @@ class _Loop:
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
         self.world = world or World()
+        begin_together(learner, self.world)
         self.placement = place(self.model, config, folder, self.world, device)
         self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
         self.state, self.stop = State(), StopRequest()

@@ -10,7 +10,7 @@ back-propagation and rules of a learner's own. A parameter without a gradient in
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import Parameter
@@ -31,7 +31,8 @@ class _Bucket:
 
     def __init__(self, parameters: Sequence[Parameter], world: World):
         self.parameters, self.world, self.waiting = parameters, world, 0
-        self.sent, self.work = torch.empty(0), cast(Any, None)
+        self.sent = torch.empty(0)
+        self.work: Any = None
 
     def begin(self) -> None:
         self.waiting = len(self.parameters)

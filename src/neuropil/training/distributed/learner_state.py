@@ -12,6 +12,13 @@ from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.shares import Share, num_examples, rows_of
 
 
+def begin_together(learner: Learner, world: World) -> None:
+    """All processes with the first weights of rank 0, and with what else must be the same in all."""
+    same = learner.replicated_state if isinstance(learner, ReplicatedState) else ()
+    state = learner.state_dict() if isinstance(learner, StatefulLearner) else {}
+    world.broadcast_tensors([*learner.model.state_dict().values(), *(state[name] for name in same)])
+
+
 def gathered_state(learner: Learner, latest: Share | None, world: World) -> dict[str, Tensor]:
     """Of all processes, after the `latest` share was learned from."""
     if not isinstance(learner, StatefulLearner):

@@ -20,14 +20,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from neuropil.errors import InputError, LostProcessError
 
 if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup, Store
+    from torch import Tensor
+    from torch.distributed import ProcessGroup
 
 PATIENCE = timedelta(days=1)
 """For the others: rank 0 may evaluate for hours. A process that dies is noticed at once all the same."""
@@ -65,6 +62,7 @@ class World:
         """Of each number over all processes."""
         if self.alone:
             return list(values)
+        import torch
         import torch.distributed as dist
 
         total = torch.tensor(values, dtype=torch.float64)
@@ -77,7 +75,7 @@ class World:
             return value
         return json.loads(self._broadcast_bytes(json.dumps(value).encode() if self.first else b""))
 
-    def broadcast_tensors(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_tensors(self, tensors: "Sequence[Tensor]") -> None:
         """Those of rank 0 take the place of all others'."""
         if self.alone:
             return
@@ -104,10 +102,11 @@ class World:
             file.flush()
             yield Path(file.name)
 
-    def gather_rows(self, rows: Tensor) -> Tensor:
+    def gather_rows(self, rows: "Tensor") -> "Tensor":
         """The rows of all processes, in the order of their ranks."""
         if self.alone:
             return rows
+        import torch
         import torch.distributed as dist
 
         begin, end, total = self.places_of(len(rows))
@@ -124,6 +123,8 @@ class World:
         return begin, begin + num_rows, sum(counts)
 
     def _broadcast_bytes(self, content: bytes) -> bytes:
+        import numpy as np
+        import torch
         import torch.distributed as dist
 
         length = torch.tensor([len(content)])
@@ -178,6 +179,7 @@ def world() -> World:
     """Joined when it is first asked for: gloo carries what is on CPUs, NCCL what is on GPUs."""
     place = place_in(os.environ)
     if not place.alone:
+        import torch
         import torch.distributed as dist
 
         if torch.cuda.is_available():
@@ -192,7 +194,7 @@ def world() -> World:
 
 
 @functools.cache
-def _store() -> "Store":
+def _store() -> Any:
     """Where all processes can leave a few words. It outlives the workers of torchrun, whose agent keeps it."""
     from torch.distributed.rendezvous import rendezvous
 
@@ -232,7 +234,6 @@ def launch_of(environment: Mapping[str, str]) -> str | None:
     return f"{socket.gethostname()}:{os.getppid()}"  # the agent, which starts all workers anew
 
 
-def may_go_on(environment: Mapping[str, str]) -> bool:
-    """Whether a launch may have begun a run before: as a restart, or under a name that was given to it."""
-    named = environment.get("TORCHELASTIC_RUN_ID", "none") != "none"
-    return named or environment.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+def is_restart(environment: Mapping[str, str]) -> bool:
+    """Whether torchrun has started its processes again, after one of them ended."""
+    return environment.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"

@@ -7,10 +7,11 @@ stream, examples that are visited again) stays in one process. A batch with fewe
 learned from by all of them, and counts once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from neuropil.protocols import WEIGHT, Batch, Phase
+from neuropil.protocols import WEIGHT, Batch, Batches, Phase
 
 
 class Share(NamedTuple):
@@ -41,6 +42,22 @@ def _share(phase: Phase, batch: Batch, total: float, rank: int, size: int) -> Sh
 def rows_of(num_rows: int, rank: int, size: int) -> slice:
     """As many for each as can be."""
     return slice(num_rows * rank // size, num_rows * (rank + 1) // size)
+
+
+@dataclass(frozen=True)
+class FirstShares:
+    """The shares of rank 0, of which each is made a batch of its own."""
+
+    batches: Batches
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        for batch in self.batches.epoch(number, start):
+            rows = slice(max(1, num_examples(batch) // self.size))
+            yield {name: values[rows] for name, values in batch.items()} if self.size > 1 else batch
 
 
 def denominator(phase: Phase, batch: Batch) -> float:

@@ -33,17 +33,17 @@ class WholeBatch:
         if self.world.alone:
             norms = []
         for norm in norms:
-            norm.forward = partial(self._normalise, norm, norm.forward)
-        whole = learner.whole if isinstance(learner, WholeBatchLearner) else None
-        if whole is not None and not self.world.alone:
+            cast(Any, norm).forward = partial(self._normalise, norm, norm.forward)
+        compares = isinstance(learner, WholeBatchLearner) and not self.world.alone
+        if compares:
             cast(WholeBatchLearner, learner).whole = self.gather
         try:
             yield
         finally:
             for norm in norms:
                 del norm.forward  # that of its class is there again
-            if whole is not None:
-                cast(WholeBatchLearner, learner).whole = whole
+            if compares:
+                cast(WholeBatchLearner, learner).whole = None
 
     @contextmanager
     def divided(self, is_divided: bool) -> Iterator[None]:
@@ -63,7 +63,8 @@ class WholeBatch:
         axes, values, number = [0, *range(2, x.ndim)], x.float(), x.new_tensor([x.numel() / x.shape[1]]).float()
         shape = (1, -1, *[1] * (x.ndim - 2))
         sums = cast(Tensor, _Sum.apply(torch.cat([values.sum(axes), number]), self.world))
-        count, mean = float(sums[-1]), sums[:-1] / sums[-1].detach()
+        count = float(sums[-1].detach())
+        mean = sums[:-1] / count
         centred = values - mean.view(shape)
         variance = cast(Tensor, _Sum.apply(centred.square().sum(axes), self.world)) / count
         _follow(norm, mean.detach(), variance.detach() * count / max(count - 1, 1))
