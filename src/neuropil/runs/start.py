@@ -40,6 +40,7 @@ from neuropil.runs.settings import FORMAT
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.checkpoint import checkpoints_below
 from neuropil.training.config import TrainingConfig, prepare_precision
 from neuropil.training.distributed.processes import World, launch_of
 from neuropil.training.distributed.processes import world as joined_world
@@ -120,7 +121,7 @@ def _start(
                     return complete(run, experiment, show_progress, report=report, world=world)
             except (InputError, LostProcessError):
                 # It was refused before anything was learned.
-                if not any(run.folder.rglob("checkpoint.safetensors")):
+                if not checkpoints_below(run.folder):
                     shutil.rmtree(run.folder, ignore_errors=True)
                 raise
 
