@@ -104,8 +104,8 @@ def train(case: Case, folder: Path, rank: int) -> Memory:
 
     torch.set_num_threads(1)
     if case.processes > 1:
-        store = distributed.FileStore(str(folder / "store"), case.processes)
-        distributed.init_process_group("gloo", store=store, rank=rank, world_size=case.processes)
+        meeting = f"file://{folder}/store"
+        distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=case.processes)
     # What a first small model imports and prepares is no part of the measured one.
     _update(replace(case, width=16, heads=2, layers=1, vocabulary_size=10, context=4))
     before = _resident("VmRSS")
@@ -134,8 +134,15 @@ def _update(case: Case) -> tuple[Any, Any, int]:
     from neuropil.training.optimizers import build_optimizer
 
     torch.manual_seed(0)
-    sizes = {"width": case.width, "heads": case.heads, "layers": case.layers, "context": case.context}
-    config = GPT2Config(**sizes, vocabulary_size=case.vocabulary_size, dropout=0.0, attention_dropout=0.0)
+    config = GPT2Config(
+        width=case.width,
+        heads=case.heads,
+        layers=case.layers,
+        context=case.context,
+        vocabulary_size=case.vocabulary_size,
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
     model = GPT2(config)
     parameters = sum(weight.numel() for weight in model.parameters())
     if case.recompute:

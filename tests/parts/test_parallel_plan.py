@@ -7,9 +7,10 @@ from torch import nn
 
 from neuropil.models import clip, gpt2, transformer
 from neuropil.parts.multi_head import MultiHeadAttention
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.protocols import ParallelModel
 
-MODELS: dict[str, Callable[[], nn.Module]] = {
+MODELS: dict[str, Callable[[], ParallelTransformer]] = {
     "gpt2": lambda: gpt2.GPT2(replace(gpt2.SIZES["tiny"], layers=2)),
     "clip": lambda: clip.CLIP(clip.SIZES["tiny"]),
     "transformer": lambda: transformer.Transformer(

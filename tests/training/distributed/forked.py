@@ -73,8 +73,8 @@ def _fork(checks: Any, request: dict[str, Any], rank: int, folder: Path) -> int:
     try:
         from torch import distributed
 
-        store = distributed.FileStore(str(folder / "store"), request["size"])
-        distributed.init_process_group("gloo", store=store, rank=rank, world_size=request["size"])
+        meeting = f"file://{folder}/store"
+        distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=request["size"])
         answer = {"result": getattr(checks, request["check"])(**request["arguments"])}
     except BaseException:
         answer = {"error": traceback.format_exc()}

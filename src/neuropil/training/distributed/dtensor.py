@@ -5,7 +5,7 @@ takes a second to import, so only what meets one imports it.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import torch
 from torch import Tensor, distributed, nn
@@ -21,7 +21,7 @@ def is_divided(tensor: Tensor) -> "TypeGuard[DTensor]":
 
 def local(tensor: Tensor) -> Tensor:
     """The part of this process, or a tensor that is not divided: what is written into it is in the tensor."""
-    return tensor.detach().to_local() if is_divided(tensor) else tensor
+    return cast("DTensor", tensor.detach()).to_local() if is_divided(tensor) else tensor
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -30,10 +30,10 @@ def whole(tensor: Tensor) -> Tensor:
         return tensor
     from torch.distributed.tensor import Replicate
 
-    tensor = tensor.detach()
-    for axis in range(tensor.device_mesh.ndim):  # in the order in which they were divided, or PyTorch warns
-        tensor = tensor.redistribute(placements=[*[Replicate()] * (axis + 1), *tensor.placements[axis + 1 :]])
-    return tensor.to_local()
+    gathered = cast("DTensor", tensor.detach())
+    for axis in range(gathered.device_mesh.ndim):  # in the order in which they were divided, or PyTorch warns
+        gathered = gathered.redistribute(placements=[*[Replicate()] * (axis + 1), *gathered.placements[axis + 1 :]])
+    return gathered.to_local()
 
 
 def divided_as(tensor: Tensor, like: Tensor) -> Tensor:

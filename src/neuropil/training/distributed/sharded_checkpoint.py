@@ -20,21 +20,21 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, distributed, nn
-from torch.distributed import checkpoint as dcp
-from torch.distributed.checkpoint import (
+from torch.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     DefaultSavePlanner,
-    HuggingFaceStorageReader,
-    HuggingFaceStorageWriter,
+    create_default_global_save_plan,
 )
-from torch.distributed.checkpoint.default_planner import create_default_global_save_plan
-from torch.distributed.checkpoint.metadata import Metadata
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import SavePlan
+from torch.distributed.checkpoint.state_dict_loader import load as load_planned
+from torch.distributed.checkpoint.state_dict_saver import save as save_planned
 
 from neuropil.errors import RunError
 from neuropil.files import write_text
@@ -65,7 +65,7 @@ def save(
     own = {name: tensor for name, tensor in tensors.items() if _is_written_here(tensor)}
     if own:
         with _alone():
-            dcp.save(
+            save_planned(
                 own, storage_writer=_Writer(str(part)), planner=_SavePlanner(flatten_state_dict=False), no_dist=True
             )
     written = _sum(int(bool(own)))
@@ -90,7 +90,7 @@ def load(folder: Path, trained: Trained, parts: Parts) -> tuple[dict[str, Any], 
     model, optimizers, phases, average = trained
     reader = HuggingFaceStorageReader(str(folder))
     try:
-        entries: Mapping[str, Any] = reader.read_metadata().state_dict_metadata
+        entries = cast(dict[str, TensorStorageMetadata], reader.read_metadata().state_dict_metadata)
     except (OSError, ValueError, SafetensorError) as error:
         raise RunError(f"{folder} must be a whole checkpoint", got=f"one that cannot be read ({error})") from error
     saved = {name: tuple(entry.size) for name, entry in entries.items()}
@@ -112,7 +112,7 @@ def load(folder: Path, trained: Trained, parts: Parts) -> tuple[dict[str, Any], 
     if problems:
         raise RunError(f"{folder} must hold the weights of {type(model).__name__}", got="; ".join(problems[:8]))
     with _alone():
-        dcp.load(
+        load_planned(
             dict(tensors), storage_reader=reader, planner=DefaultLoadPlanner(flatten_state_dict=False), no_dist=True
         )
     return state, learner_state

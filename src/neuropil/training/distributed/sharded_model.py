@@ -49,7 +49,7 @@ class ShardedModel:
     def matrices(self) -> list[list[Tensor]]:
         """Weights that are one matrix in the whole model."""
         parameters = dict(self.model.named_parameters())
-        parts = ([parameters[name] for name in names] for names in self.plan.parts.values())
+        parts = (list[Tensor](parameters[name] for name in names) for names in self.plan.parts.values())
         return [weights for weights in parts if weights[0].ndim == 2]
 
     def load_whole(self, path: Path, trained: Trained) -> tuple[dict[str, Any], dict[str, Tensor]]:

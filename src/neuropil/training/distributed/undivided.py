@@ -52,7 +52,9 @@ class Undivided:
             parameter.data = parameter.data.contiguous()
         owners = {weight.untyped_storage().data_ptr(): name for name, weight in model.state_dict().items()}
         self.views = {
-            name: WeightView(owners[x.untyped_storage().data_ptr()], x.shape, x.stride(), x.storage_offset(), x.dtype)
+            name: WeightView(
+                owners[x.untyped_storage().data_ptr()], x.shape, x.stride(), int(x.storage_offset()), x.dtype
+            )
             for name, x in unique_state(model).items()
         }
         self.shapes = {name: (weight.shape, weight.dtype) for name, weight in model.state_dict().items()}
