@@ -12,6 +12,8 @@ import openai
 import pytest
 
 from model_server import Gate, Served, Serving, wait_until
+from neuropil.sampling.text.continuous_batching import GrowingText
+from neuropil.server.decoding import TextWriter
 
 BODY: dict[str, Any] = {"model": "lstm", "prompt": "12 is", "max_tokens": 40, "temperature": 0}
 
@@ -92,7 +94,7 @@ def test_a_full_queue_answers_429_and_when_to_ask_again(serving: Serving):
         waiting = [begin(served) for _ in range(3)]
         wait_until(lambda: writer.outstanding == 3)
         with pytest.raises(openai.RateLimitError) as caught:
-            served.openai.completions.create(**BODY)
+            served.complete(**BODY)
         assert caught.value.response.headers["retry-after"] == "1"
         body: Any = caught.value.body
         assert body["message"] == "The server is busy: 1 texts wait already; ask again later."
@@ -112,7 +114,8 @@ def test_a_client_that_asks_again_gets_its_answer(serving: Serving):
         wait_until(lambda: served.writer("lstm").outstanding == 1)
         patient = served.openai.with_options(max_retries=5)
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(patient.completions.create, **BODY)
+            create: Any = patient.completions.create
+            answer = pool.submit(create, **BODY)
             wait_until(lambda: served.figure('neuropil_requests_total{endpoint="/v1/completions",status="429"}'))
             gate.open()
             read_until(first, b"usage")
@@ -149,7 +152,7 @@ def test_a_fault_of_the_decoder_fails_one_request(serving: Serving, capsys: pyte
                 raise RuntimeError("a kernel broke")
             return read(slot, tokens)
 
-        decoder.read = fail  # type: ignore[method-assign]
+        decoder.read = fail
         expected = served.ask("/v1/completions", BODY).json()["choices"]
         with ThreadPoolExecutor(2) as pool:
             good = pool.submit(served.ask, "/v1/completions", BODY)
@@ -183,13 +186,19 @@ def test_a_long_prompt_does_not_stop_the_others(serving: Serving):
             wait_until(lambda: writer.batching.writing and writer.batching.writing[0].written == 2)
             with begin(served, prompt="12 is " * 40) as long:
                 wait_until(lambda: writer.commands.begin)
-                gate.let(10)  # five pieces of eight tokens, and as many tokens of the other text, or one more
-                wait_until(lambda: not gate.steps._value)  # type: ignore[attr-defined]
-                wait_until(lambda: writer.batching.writing[0].written >= 7)
-                assert 32 <= writer.batching.reading[0].read <= 48
+                gate.let(11)  # a token, then by turns a piece of eight tokens and a token of the other text
+                first, second = _texts(writer, 2)
+                wait_until(lambda: (first.written, second.read) == (8, 40))
+                assert second.written == 0
                 gate.open()
                 read_until(long, b"usage")
             read_until(short, b"usage")
+
+
+def _texts(writer: TextWriter, count: int) -> list[GrowingText]:
+    """When the thread has so many."""
+    wait_until(lambda: len(writer.writing) == count)
+    return list(writer.writing)
 
 
 def test_shutting_down_finishes_what_is_begun_and_refuses_what_comes(serving: Serving):
