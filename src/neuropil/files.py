@@ -54,6 +54,23 @@ def remove_parts(folder: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def cache_folder() -> Path:
+    """Of the user, for what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuropil"
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """One process at a time, of those that name the same file; others wait. A process that ends, in whatever way, lets
+    go of it."""
+    import fcntl  # which Windows has not
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def is_part(path: Path) -> bool:
     return path.match(".*.????????.part")
 

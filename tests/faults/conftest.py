@@ -13,7 +13,7 @@ Mount = Callable[[str], Path]
 IMPORTS = """
 import warnings
 warnings.filterwarnings("error")
-import neuropil.runs.start, neuropil.runs.trash, neuropil.runs.search_folder
+import neuropil.runs.start, neuropil.runs.trash, neuropil.runs.tuning.folder
 import neuropil.recipes.mlp, neuropil.tasks.classification.report, sklearn.linear_model
 import neuropil.lab.queue.job, neuropil.lab.uploads, neuropil.data.tokenizers.learned
 """

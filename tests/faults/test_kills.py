@@ -127,7 +127,7 @@ Tokenizer.train(["one two three"] * 9, "words").save(folder / "tokenizer.json")
     "study": (
         "study.json",
         """
-from neuropil.runs.search_folder import Tuning
+from neuropil.runs.tuning.folder import Tuning
 Tuning(folder, {"format": 1}).write(recipe="mlp", options=list(range(2000)))
 """,
         lambda path: json.loads(path.read_text(encoding="utf-8")),
@@ -135,7 +135,7 @@ Tuning(folder, {"format": 1}).write(recipe="mlp", options=list(range(2000)))
     "trials": (
         "trials.jsonl",
         """
-from neuropil.runs.search_folder import Tuning
+from neuropil.runs.tuning.folder import Tuning
 from neuropil.training.search import Trial
 Tuning(folder, {}).save(Trial(1, {"learning_rate": 0.1}))
 """,

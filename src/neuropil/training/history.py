@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from neuropil.errors import InputError, RunError
+from neuropil.errors import RunError
+from neuropil.extras import require_extra
 from neuropil.files import append_text, sync, write_text
 
 Row = dict[str, Any]
@@ -54,21 +55,25 @@ def _is_row(row: Any) -> TypeGuard[Row]:
 
 
 class History:
-    def __init__(self, folder: Path, *, step: int, rows: int | None = None, tensorboard: bool):
+    def __init__(self, folder: Path, *, step: int, rows: int | None = None, tensorboard: bool, writes: bool = True):
         """The history of a run that stands at `step`, by its checkpoint, which was written after so many rows; later
-        ones, from before a crash, will be written again. An older checkpoint does not count them."""
-        self.path = folder / "metrics.jsonl"
-        found = [row for row in read_history(self.path) if row["step"] <= step] if step else []
+        ones, from before a crash, will be written again. An older checkpoint does not count them. What does not write,
+        beside a process that does, only keeps its rows."""
+        self.path, self.writes = folder / "metrics.jsonl", writes
+        found = [row for row in read_history(self.path) if row["step"] <= step] if step and writes else []
         measured, results = [[row for row in found if (row["kind"] == "result") is kind] for kind in (False, True)]
-        if rows is not None and len(measured) < rows:
+        if writes and rows is not None and len(measured) < rows:
             rule = f"{self.path} must hold the {rows} rows that its checkpoint counts"
             raise RunError(rule, got=f"{len(measured)}", fix="restore it, or remove the checkpoint to train anew")
         self.rows = measured[:rows] + results
-        write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
-        self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard else None
+        if writes:
+            write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
+        self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard and writes else None
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
+        if not self.writes:
+            return
         append_text(self.path, json.dumps(row) + "\n")
         if self.tensorboard is not None:
             for name, value in row.items():
@@ -77,7 +82,8 @@ class History:
 
     def sync(self) -> int:
         """How many rows there are, all of them on the disk."""
-        sync(self.path)
+        if self.writes:
+            sync(self.path)
         return len(self.rows)
 
     def close(self) -> None:
@@ -86,9 +92,7 @@ class History:
 
 
 def _tensorboard_writer(folder: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        rule, fix = "tensorboard=True needs the tensorboard package", "pip install 'neuropil[tensorboard]'"
-        raise InputError(rule, got="an environment without it", fix=fix) from error
+    require_extra("tensorboard", "tensorboard=True")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(str(folder), purge_step=step or None)

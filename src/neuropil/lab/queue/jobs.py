@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from neuropil.errors import InputError, RunError, nearest
 from neuropil.files import make_folder, remove_parts, storing
+from neuropil.http.json_values import finite
 from neuropil.lab.forms import FilledForm
-from neuropil.lab.json_values import finite
 from neuropil.lab.queue import processes
 from neuropil.lab.queue.feed import Feed
 from neuropil.lab.queue.job import ENDED, Job, JobState, last_lines, outcome, read_progress
