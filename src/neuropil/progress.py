@@ -159,7 +159,7 @@ class Display:
         known = {name: value for name, value in numbers.items() if math.isfinite(value)}
         content = {"title": self.title, "share": share, "seconds_left": left, "numbers": known}
         # Not `files.replacing`, which waits for the disk: whoever follows a run asks for what is newest.
-        part = self.file.with_name(f".{self.file.name}.{threading.get_ident()}.part")
+        part = self.file.with_name(f".{self.file.name}.{threading.get_ident() % 2**32:08x}.part")
         with suppress(OSError):  # no run ends because nobody can follow it
             part.write_text(json.dumps(content), encoding="utf-8")
             part.replace(self.file)
@@ -260,3 +260,19 @@ def counted(items: Iterable[Item], doing: str) -> Iterator[Item]:
                     if display.due():
                         display.update(None, f"{number:,}")
                     yield later
+
+
+def measured(items: Iterable[Item], doing: str, size: Callable[[Item], int], total: int) -> Iterator[Item]:
+    """The items, of which their sizes add up to about `total`; if they take long, with a display of the share."""
+    began, every, done = time.monotonic(), iter(items), 0
+    for item in every:
+        yield item
+        done += size(item)
+        if time.monotonic() - began > PATIENCE:
+            with Display(doing) as display:
+                display.begun = 0.0, began
+                for later in every:
+                    if display.due():
+                        display.update(done / max(total, done, 1))
+                    yield later
+                    done += size(later)

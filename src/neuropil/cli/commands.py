@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, lab, train, use, words
+from neuropil.cli import inspect, lab, serve, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -196,6 +196,13 @@ COMMANDS = {
         lab.lab,
         lab.LabArguments,
         (),
+    ),
+    "serve": Command(
+        "serve RUN... [--port N] [--slots 16] [--token T]",
+        "answer requests over HTTP, as OpenAI's API does",
+        serve.serve,
+        serve.serve_arguments,
+        ("runs",),
     ),
 }
 

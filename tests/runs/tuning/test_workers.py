@@ -131,17 +131,6 @@ def test_bad_words_get_one_sentence_and_leave_nothing(
     assert not any(tmp_path.iterdir())
 
 
-def test_without_ray_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "ray", None)
-    assert said(capsys, "tune", "mlp", "--ray", "auto", code=2) == (
-        'neuropil: --ray needs the package ray, but got an installation without it: pip install "neuropil[ray]".'
-    )
-    assert not any(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("code", "last", "words"),
     [

@@ -11,6 +11,7 @@ from neuropil import recipes
 from neuropil.config import Config
 from neuropil.data.formats.memory import InMemory
 from neuropil.errors import InputError, RunError
+from neuropil.extras import require_extra
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
 from neuropil.inspection.report.trials import SearchResult, counted_states, trial_sections
@@ -198,6 +199,7 @@ def is_tuning(folder: Path) -> bool:
 
 
 def tunable_plan(name: str, seed: int, options: Mapping[str, Any]) -> PlannedRun:
+    require_extra("tuning", "a search for hyper-parameters")
     system = recipes.find(name)
     if not recipes.recipe(name).tunable:
         rule = "neuropil tune is for a system that learns by a loss and has a validation part"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuropil.errors import RunError
+from neuropil.files import locked
 from neuropil.inspection.report.trials import counted_states
 from neuropil.progress import stage
 from neuropil.runs.run import Run, load
@@ -33,7 +34,8 @@ def evaluate(
     if best is None:
         raise _nothing_found(trials, tuning.folder)
     run = _copy(tuning, best)
-    complete(run, build(plan, trial_options(plan, best.options, seconds)), show, report=report)
+    with locked(run.folder):
+        complete(run, build(plan, trial_options(plan, best.options, seconds)), show, report=report)
     results = [Result(f"tuned {name}", run.metrics)]
     if best.number != trials[0].number and trials[0].state == "complete":
         default = tunable(build(plan, trial_options(plan, trials[0].options, seconds)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 from neuropil.runs.settings import STUDY
 from neuropil.runs.tuning.workers import Pool, WorkerProcess
 
@@ -86,11 +87,9 @@ class RayCluster:
 
     @classmethod
     def join(cls, address: str) -> "RayCluster":
-        try:
-            import ray
-        except ImportError as error:
-            fix = 'pip install "neuropil[ray]"'
-            raise InputError("--ray needs the package ray", got="an installation without it", fix=fix) from error
+        require_extra("ray", "--ray")
+        import ray
+
         if ray.is_initialized():
             return cls(ray, ours=False)
         try:

@@ -23,6 +23,7 @@ from typing import Any
 import neuropil
 from neuropil.data.formats.memory_file import write_memory
 from neuropil.errors import InputError
+from neuropil.files import locked, require_writable
 from neuropil.ranges import Searched
 from neuropil.runs.environment import environment
 from neuropil.runs.settings import STUDY_FORMAT
@@ -34,6 +35,7 @@ from neuropil.runs.start import (
     require_effect,
     require_new,
     require_startable,
+    resumable,
     whole_paths,
 )
 from neuropil.runs.tuning.folder import DATA, Tuning, is_tuning, memory_of, tunable_plan
@@ -86,6 +88,7 @@ def tune(
             found.require_no_more(trials)
             return found
     require_new(out if found is None else None)
+    require_writable(Path("runs" if out is None else out))
     experiment = build(plan, plan.typed)
     require_startable(experiment, {**plan.given, **over})
     selection = require_selection(experiment)
@@ -101,9 +104,10 @@ def tune(
         found = Tuning(folder, _settings(plan, space, over, experiment, limit, processes))
     else:
         found.require_data(experiment)
-    found.write(trials=trials, minutes=minutes, metric=selection.metric.name, workers=at_once, ray=ray)
-    with _pool(found, plan, cluster) as pool:
-        return Session(found, plan, selection, pool, show_progress=show_progress, began=began).run(report=report)
+    with locked(found.folder), resumable(found.folder):
+        found.write(trials=trials, minutes=minutes, metric=selection.metric.name, workers=at_once, ray=ray)
+        with _pool(found, plan, cluster) as pool:
+            return Session(found, plan, selection, pool, show_progress=show_progress, began=began).run(report=report)
 
 
 def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> "Tuning":
@@ -115,7 +119,8 @@ def resume_tuning(folder: str | Path, *, data: Any = None, show_progress: bool =
     experiment = build(plan, plan.typed)
     found.require_data(experiment)
     selection, ray = require_selection(experiment), found.settings.get("ray")
-    with _pool(found, plan, None if ray is None else RayCluster.join(ray)) as pool:
+    cluster = None if ray is None else RayCluster.join(ray)
+    with locked(found.folder), resumable(found.folder), _pool(found, plan, cluster) as pool:
         return Session(found, plan, selection, pool, show_progress=show_progress, began=began).run(report=True)
 
 

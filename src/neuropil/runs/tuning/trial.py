@@ -12,6 +12,7 @@ import torch
 
 from neuropil.config import Config
 from neuropil.errors import DivergedError, InputError
+from neuropil.files import locked
 from neuropil.memory import refused_memory
 from neuropil.runs.start import PlannedRun
 from neuropil.tasks.experiment import Experiment, Tunable
@@ -51,7 +52,7 @@ def train_trial(
     try:
         experiment = build(plan, options)
         plan.write(folder, options, experiment, typed=options)
-        with refused_memory():
+        with locked(folder), refused_memory():
             rows = tunable(experiment).train_model(folder, title=title, show_progress=show_progress, watch=watch)
         if not told:  # it was killed when it had been trained, and before that was recorded
             watch(rows, 1.0)
