@@ -1,6 +1,7 @@
 """What would not fit into memory is refused before any of it is allocated, with an estimate in the sentence."""
 
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -104,12 +105,14 @@ class BoundedModel(TorchFunctionMode):
 
 
 def bounded(build: Callable[[], M]) -> M:
-    """What `build` makes, if it can be trained here. One that is not small is built without numbers first."""
+    """What `build` makes, if it can be trained here. One that is not small is built without numbers first. What several
+    processes build, as torchrun starts them, may be divided among them before it is trained."""
+    bytes_each = BYTES_TO_TRAIN if os.environ.get("WORLD_SIZE", "1") == "1" else BYTES_TO_USE
     try:
-        with BoundedModel(only_small=True):
+        with BoundedModel(bytes_each, only_small=True):
             return build()
     except _LargeModel:
-        with torch.device("meta"), BoundedModel():
+        with torch.device("meta"), BoundedModel(bytes_each):
             build()
         return build()
 

@@ -75,6 +75,7 @@ def test_who_waits_and_leaves_is_never_begun(serving: Serving):
     with gated(serving, slots=1) as (served, gate):
         writer = served.writer("lstm")
         with begin(served) as first:
+            wait_until(lambda: writer.outstanding == 1)
             with begin(served, prompt="7 is"):
                 wait_until(lambda: writer.outstanding == 2)
             wait_until(lambda: writer.commands.cancel)
@@ -121,19 +122,21 @@ def test_a_client_that_asks_again_gets_its_answer(serving: Serving):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_may_take_so_long(serving: Serving, stream: bool):
     with gated(serving, slots=1, timeout=0.2) as (served, gate):
-        with begin(served, stream=stream) as begun, begin(served, stream=stream) as waiting:
-            wait_until(lambda: served.writer("lstm").outstanding == 2)
-            deadline = time.monotonic() + served.config.timeout
-            gate.let(2)
-            wait_until(lambda: served.writer("lstm").batching.writing)
-            wait_until(lambda: time.monotonic() > deadline)
-            gate.open()
-            late, never = (read_until(each, b"timeout_error").decode() for each in (begun, waiting))
+        writer = served.writer("lstm")
+        with begin(served, stream=stream) as begun:
+            wait_until(lambda: writer.outstanding == 1)
+            with begin(served, stream=stream) as waiting:
+                wait_until(lambda: writer.outstanding == 2)
+                deadline = time.monotonic() + served.config.timeout
+                gate.let(1)
+                wait_until(lambda: time.monotonic() > deadline)
+                gate.open()
+                late, never = (read_until(each, b"timeout_error").decode() for each in (begun, waiting))
         rule = "A request may take 0.2 seconds here, and this one took longer"
         assert f"{rule}." in late
         assert f"{rule}, without leaving the queue." in never
         assert late.startswith("HTTP/1.1 200" if stream else "HTTP/1.1 504")
-        wait_until(lambda: served.writer("lstm").outstanding == 0)
+        wait_until(lambda: writer.outstanding == 0)
 
 
 def test_a_fault_of_the_decoder_fails_one_request(serving: Serving, capsys: pytest.CaptureFixture[str]):
@@ -207,16 +210,15 @@ def test_shutting_down_finishes_what_is_begun_and_refuses_what_comes(serving: Se
 
 
 def test_what_is_not_done_when_the_time_is_over_is_told_so(serving: Serving):
-    with (
-        gated(serving, slots=1, drain=0.0) as (served, gate),
-        begin(served, stream=True) as running,
-        begin(served) as waiting,
-    ):
-        gate.let(2)
-        wait_until(lambda: served.writer("lstm").outstanding == 2)
-        read_until(running, b"data: ")
-        served.server.handle_exit(15, None)
-        wait_until(lambda: served.writer("lstm").closing)
-        gate.let(1)
-        assert b'"The server is shutting down."' in read_until(running, b"shutting_down")
-        assert read_until(waiting, b"shutting_down").startswith(b"HTTP/1.1 503")
+    with gated(serving, slots=1, drain=0.0) as (served, gate):
+        writer = served.writer("lstm")
+        with begin(served, stream=True) as running:
+            gate.let(2)
+            read_until(running, b"data: ")
+            with begin(served) as waiting:
+                wait_until(lambda: writer.outstanding == 2)
+                served.server.handle_exit(15, None)
+                wait_until(lambda: writer.closing)
+                gate.let(1)
+                assert b'"The server is shutting down."' in read_until(running, b"shutting_down")
+                assert read_until(waiting, b"shutting_down").startswith(b"HTTP/1.1 503")

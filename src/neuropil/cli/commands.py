@@ -1,5 +1,6 @@
 """Every command: how it is called, in one line what it does, its arguments, and what runs it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -220,6 +221,9 @@ STARTED_BY_NAME = {
 }
 """Commands whose options depend on the system that is named first."""
 
+DONE_TOGETHER = ("train", "simulate", "resume")
+"""Commands that torchrun may start in many processes."""
+
 
 def run_command(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -237,6 +241,7 @@ def run_command(arguments: list[str]) -> None:
     if name not in COMMANDS:
         fix = nearest(name, COMMANDS)
         raise InputError("a command must be one that `neuropil --help` shows", got=f"{name!r}", fix=fix)
+    _meet_others(name)
     command = COMMANDS[name]
     if name not in STARTED_BY_NAME:
         about = f"{command.summary[0].upper()}{command.summary[1:]}."
@@ -246,6 +251,17 @@ def run_command(arguments: list[str]) -> None:
         train.print_names(name, *STARTED_BY_NAME[name])
     else:
         command.run(rest)
+
+
+def _meet_others(name: str) -> None:
+    """Those that torchrun has started with this process, before any of them can fail alone."""
+    from neuropil.training.distributed.processes import place_in, world
+
+    size = place_in(os.environ).size
+    if size > 1 and name not in DONE_TOGETHER:
+        fix = "start it without torchrun"
+        raise InputError(f"neuropil {name} is the work of one process", got=f"{size} of them", fix=fix)
+    world()
 
 
 def _print_help() -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_data, print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
+from neuropil.errors import InputError
+from neuropil.progress import is_heard
 
 if TYPE_CHECKING:
     from neuropil.tasks.recipe import Recipe
@@ -216,7 +218,9 @@ def train(words: list[str]) -> None:
         _look_ahead(arguments, system.name, chosen)
         return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
-    print_outcome(start.train(system.name, **started, **chosen), as_json=arguments.json)
+    run = start.train(system.name, **started, **chosen)
+    if is_heard():  # in the others the folder may not be there
+        print_outcome(run, as_json=arguments.json)
 
 
 def _look_ahead(arguments: TrainArguments, name: str, chosen: Mapping[str, Any]) -> None:
@@ -242,7 +246,8 @@ def simulate(words: list[str]) -> None:
 
     chosen = changes(recipe.options, arguments.recipe, words[1:])
     simulated = start.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
-    print_outcome(simulated, as_json=arguments.json)
+    if is_heard():
+        print_outcome(simulated, as_json=arguments.json)
 
 
 def tune(words: list[str]) -> None:
@@ -309,8 +314,15 @@ def resume(arguments: RunArguments) -> None:
     from neuropil.runs import run, start
     from neuropil.runs.tuning.folder import Tuning, is_tuning
     from neuropil.runs.tuning.study import resume_tuning
+    from neuropil.training.distributed.processes import world
 
+    if not is_heard():
+        start.resume(arguments.run)
+        return
     if is_tuning(arguments.run):
+        if not world().alone:
+            rule, fix = "a search over hyper-parameters is the work of one process", "resume it without torchrun"
+            raise InputError(rule, got=f"{world().size} of them", fix=fix)
         if Tuning.load(arguments.run).finished:
             print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
         print_search(resume_tuning(arguments.run), as_json=arguments.json)

@@ -94,18 +94,19 @@ class Room(NamedTuple):
 
 
 class SlottedCache:
-    """Room for the keys and values [slot head context width] of every layer, of which each slot is filled as far as its
+    """Room for the keys and values [slot context head width] of every layer, of which each slot is filled as far as its
     text goes. Memory is reserved for whole contexts, and used as far as texts went."""
 
     def __init__(self, shapes: Sequence[tuple[int, int, int, int]], kernel: ModuleType | None):
-        self.layers = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
+        # Not NumPy's arrays: it asks for pages of 2 MB, of which a text's first token would use one in every layer.
+        self.layers = [(torch.empty(shape).numpy(), torch.empty(shape).numpy()) for shape in shapes]
         self.listed = kernel and kernel.listed(self.layers)
         """The same for the kernel, where there is one."""
         self.lengths = [0] * shapes[0][0]
 
     @property
     def bytes_per_token(self) -> int:
-        return sum(array[0, :, 0].nbytes for layer in self.layers for array in layer)
+        return sum(array[0, 0].nbytes for layer in self.layers for array in layer)
 
 
 @dataclass
@@ -157,7 +158,7 @@ class FastDecoder:
         """For so many texts."""
         width = self.config.width // self.config.heads
         heads = [len(layer.projection.bias) // (3 * width) for layer in self.layers]
-        return SlottedCache([(num_slots, each, self.config.context, width) for each in heads], self._kernel)
+        return SlottedCache([(num_slots, self.config.context, each, width) for each in heads], self._kernel)
 
     @torch.no_grad()
     def step(
@@ -180,10 +181,9 @@ class FastDecoder:
         self._require(tokens, cache.lengths[slot] + len(tokens))
         if self._kernel is None:
             return self._read(tokens, slot, cache)
-        for start in range(0, len(tokens), TOKENS_AT_ONCE):
-            piece = tokens[start : start + TOKENS_AT_ONCE]
-            logits = self._append(self._kernel, piece, [slot] * len(piece), cache, 1, torch.get_num_threads())
-        return logits
+        pieces = [tokens[start : start + TOKENS_AT_ONCE] for start in range(0, len(tokens), TOKENS_AT_ONCE)]
+        threads = torch.get_num_threads()
+        return [self._append(self._kernel, each, [slot] * len(each), cache, 1, threads) for each in pieces][-1]
 
     def step_slots(
         self, cache: SlottedCache, slots: Sequence[int], tokens: Sequence[int]
@@ -205,23 +205,22 @@ class FastDecoder:
         threads: int,
     ) -> Float[Tensor, "answer token"]:
         """By the kernel: to the logits of the last rows. A slot that comes several times gets its tokens in order."""
-        config, lengths, rows = self.config, cache.lengths, kernel.padded_rows(len(tokens))
-        places = []
-        for slot in slots:
-            places.append(lengths[slot])
-            lengths[slot] += 1
+        config, rows, answered = self.config, kernel.padded_rows(len(tokens)), kernel.padded_rows(answers)
+        places = [cache.lengths[slot] + slots[:row].count(slot) for row, slot in enumerate(slots)]
         x = torch.zeros(rows, config.width)
         x[: len(tokens)] = self.tokens.widened(torch.tensor(tokens)) + self.positions[places]
-        sizes = (3 * config.width, config.width, config.feed_forward_size)
-        answered = kernel.padded_rows(answers)
         room = Room(
-            *(np.zeros((rows, size), np.float32) for size in sizes),
-            np.empty((answered, config.vocabulary_size), np.float32),
+            projected=np.zeros((rows, 3 * config.width), np.float32),
+            mixed=np.zeros((rows, config.width), np.float32),
+            hidden=np.zeros((rows, config.feed_forward_size), np.float32),
+            logits=np.empty((answered, config.vocabulary_size), np.float32),
         )
         activation = kernel.ACTIVATIONS[config.activation]
         weights = self._listed, cache.listed, self.norm, self.output
         of_rows = np.array(slots), np.array(places), len(tokens) - answers
         team_of(threads).run(kernel.step, x.numpy(), *weights, room, *of_rows, activation)
+        for slot, place in zip(slots, places, strict=True):
+            cache.lengths[slot] = place + 1
         return torch.from_numpy(room.logits)[:answers]
 
     @torch.no_grad()
@@ -231,7 +230,7 @@ class FastDecoder:
         cache.lengths[slot] = end
         x = self.tokens.widened(torch.tensor(tokens)) + self.positions[start:end]
         for layer, cached in zip(self.layers, cache.layers, strict=True):
-            keys, values = (torch.from_numpy(array[slot])[:, :end] for array in cached)
+            keys, values = (torch.from_numpy(array[slot, :end]).transpose(0, 1) for array in cached)
             projected = layer.projection.times(layer.attention_norm(x))
             parts = rearrange(projected, BY_HEAD, part=3, width=keys.shape[2])
             query, keys[:, start:], values[:, start:] = parts

@@ -26,7 +26,7 @@ from numba.typed.typedlist import List
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
-from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with
+from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""
@@ -55,10 +55,10 @@ def linear(y, matrix, x, added, team):
         places = (first, min(first + apart, last), min(first + 2 * apart, last), min(first + 3 * apart, last))
         distinct = min((last - first) // apart + 1, WEIGHTS)
         if x.shape[0] == 1:
-            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
+            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, 1, x, 0), added)
         else:
             for row in range(0, x.shape[0], VECTORS):
-                sums = dots_with_several(matrix.weights, places, x, row)
+                sums = dots_with_several(matrix.weights, places, 1, x, row)
                 put(y, row, matrix, places, distinct, sums, added)
 
 
@@ -91,25 +91,23 @@ def exponential(x):
 @compiled_in_any_order
 def activate(y, units, activation):
     for row in range(y.shape[0]):
+        z = y[row, units.start : units.stop]
         if activation == GELU_TANH:
-            for unit in units:
+            for unit in range(len(z)):
                 # ½ z (1 + tanh u) = z σ(2u),   u = √(2/π) (z + 0.044715 z³)
-                z = y[row, unit]
-                doubled = np.float32(1.5957691216057308) * (z + np.float32(0.044715) * z * z * z)
-                y[row, unit] = z / (np.float32(1) + exponential(-doubled))
+                doubled = np.float32(1.5957691216057308) * (z[unit] + np.float32(0.044715) * z[unit] ** 3)
+                z[unit] /= np.float32(1) + exponential(-doubled)
         elif activation == GELU:
-            for unit in units:
+            for unit in range(len(z)):
                 # z Φ(z)
-                z = y[row, unit]
-                y[row, unit] = z * np.float32(0.5) * (1 + math.erf(z * np.float32(math.sqrt(0.5))))
+                z[unit] *= np.float32(0.5) * (np.float32(1) + math.erf(z[unit] * np.float32(math.sqrt(0.5))))
         elif activation == RELU:
-            for unit in units:
-                y[row, unit] = max(y[row, unit], np.float32(0))
+            for unit in range(len(z)):
+                z[unit] = max(z[unit], np.float32(0))
         else:
-            for unit in units:
+            for unit in range(len(z)):
                 # z σ(1.702 z)
-                z = y[row, unit]
-                y[row, unit] = z / (np.float32(1) + exponential(np.float32(-1.702) * z))
+                z[unit] /= np.float32(1) + exponential(np.float32(-1.702) * z[unit])
 
 
 @compiled_in_any_order
@@ -131,49 +129,72 @@ def normalise(out, x, norm):
 def attend(mixed, projected, cache, slots, places, team):
     """What each head takes from the text of each row up to this token, whose key and value join the cache."""
     keys, values = cache
-    _, heads, context, width = keys.shape
-    weights = np.empty(context + WEIGHTS, np.float32)
-    for head in thread_range(heads, team):
-        own = slice(head * width, (head + 1) * width)
-        for row in range(len(slots)):  # all of them first, as rows of one text see each other
-            key, value = projected[row, heads * width :], projected[row, 2 * heads * width :]
-            keys[slots[row], head, places[row]], values[slots[row], head, places[row]] = key[own], value[own]
-        for row in range(len(slots)):
-            read = projected[row : row + 1, own], keys[slots[row], head], values[slots[row], head]
-            select(mixed[row, own], *read, places[row] + 1, weights)
+    _, context, heads, width = keys.shape
+    mine = thread_range(heads, team)
+    weights = np.empty((heads, context + WEIGHTS), np.float32)
+    for row in range(len(slots)):  # all of them first, as rows of one text see each other
+        for head in mine:
+            key, value = (heads + head) * width, (2 * heads + head) * width
+            keys[slots[row], places[row], head] = projected[row, key : key + width]
+            values[slots[row], places[row], head] = projected[row, value : value + width]
+    for row in range(len(slots)):
+        query = projected[row, : heads * width].reshape((heads, width))
+        out = mixed[row, : heads * width].reshape((heads, width))
+        weigh(weights, query, keys[slots[row]], places[row] + 1, mine)
+        mix(out, weights, values[slots[row]], places[row] + 1, mine)
 
 
 @compiled_in_any_order
-def select(out, query, keys, values, length, weights):
+def weigh(weights, query, keys, length, heads):
     # a_t ∝ exp(q·k_t / √d)
-    last, width = length - 1, keys.shape[1]
+    root = np.float32(math.sqrt(keys.shape[2]))
     for time in range(0, length, WEIGHTS):
-        four = (time, min(time + 1, last), min(time + 2, last), min(time + 3, last))
-        sums = dots_with_one(keys, four, query, 0)
-        for number in range(WEIGHTS):
-            weights[time + number] = sums[number][0] / np.float32(math.sqrt(width))
-    largest = weights[0]
-    for time in range(1, length):
-        largest = max(largest, weights[time])
-    total = np.float32(0)
-    for time in range(length):
-        weights[time] = exponential(weights[time] - largest)
-        total += weights[time]
-    weights[length : length + WEIGHTS] = 0
+        four = four_from(time, length)
+        for head in heads:
+            sums = dots_with_one(keys[:, head], four, WEIGHTS, query[head : head + 1], 0)
+            for number in range(WEIGHTS):
+                weights[head, time + number] = sums[number][0] / root
+    for head in heads:
+        own = weights[head]
+        largest = own[0]
+        for time in range(1, length):
+            largest = max(largest, own[time])
+        total = np.float32(0)
+        for time in range(length):
+            own[time] = exponential(own[time] - largest)
+            total += own[time]
+        for time in range(length):
+            own[time] /= total
+        own[length : length + WEIGHTS] = 0
+
+
+@compiled_in_any_order
+def mix(out, weights, values, length, heads):
     # o = Σ_t a_t v_t
-    out[:] = 0
+    for head in heads:
+        out[head] = 0
     for time in range(0, length, WEIGHTS):
-        a, b = values[time], values[min(time + 1, last)]
-        c, d = values[min(time + 2, last)], values[min(time + 3, last)]
-        for column in range(width):
-            out[column] += (
-                weights[time] * a[column]
-                + weights[time + 1] * b[column]
-                + weights[time + 2] * c[column]
-                + weights[time + 3] * d[column]
+        first, second, third, fourth = four_from(time, length)
+        for head in heads:
+            a, b, c, d = values[first, head], values[second, head], values[third, head], values[fourth, head]
+            of_a, of_b, of_c, of_d = (
+                weights[head, time],
+                weights[head, time + 1],
+                weights[head, time + 2],
+                weights[head, time + 3],
             )
-    for column in range(width):
-        out[column] /= total
+            for number in range(WEIGHTS, 2 * WEIGHTS):
+                prefetch(values[:, head], time + number)
+            sums = out[head]
+            for column in range(len(sums)):
+                sums[column] += of_a * a[column] + of_b * b[column] + of_c * c[column] + of_d * d[column]
+
+
+@compiled
+def four_from(time, length):
+    """Behind the end, the last again; its weight there is 0."""
+    last = length - 1
+    return time, min(time + 1, last), min(time + 2, last), min(time + 3, last)
 
 
 @compiled

@@ -33,14 +33,16 @@ compiled in any order would let it."""
 
 
 def dots_with(vectors: int) -> Callable[..., Any]:
-    """`dots(weights, rows, x, first)`: of four rows of a matrix with this many rows of x from `first` on. It prefetches
-    the four rows of the matrix that lie behind, which usually come next."""
+    """`dots(weights, rows, ahead, x, first)`: of four rows of a matrix with this many rows of x from `first` on; and
+    memory is asked for the rows that lie `ahead` of the four, which will be needed next."""
 
-    def dots(typing, weights, rows, x, first):
+    def dots(typing, weights, rows, ahead, x, first):
         def code(context, builder, signature, arguments):
-            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
-            weight_rows = [row_pointer(builder, matrix, row) for row in cgutils.unpack_tuple(builder, arguments[1])]
-            firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
+            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 3))
+            now = cgutils.unpack_tuple(builder, arguments[1])
+            weight_rows = [row_pointer(builder, matrix, row) for row in now]
+            coming = [row_pointer(builder, matrix, builder.add(row, arguments[2])) for row in now]
+            firsts = [builder.add(arguments[4], INT64(number)) for number in range(vectors)]
             vector_rows = [row_pointer(builder, many, row) for row in firsts]
             columns = builder.extract_value(matrix.shape, 1)
             whole = builder.and_(columns, INT64(-LANES))
@@ -48,8 +50,8 @@ def dots_with(vectors: int) -> Callable[..., Any]:
             for total in sums:
                 builder.store(of_lanes(FLOAT, LANES)(None), total)
             with cgutils.for_range_slice(builder, INT64(0), whole, INT64(LANES), INT64) as (column, _):
-                for row in weight_rows:
-                    prefetch(builder, builder.gep(row, [builder.add(column, columns)]))
+                for row in coming:
+                    ask(builder, builder.gep(row, [column]))
                 add_products(builder, sums, weight_rows, vector_rows, column, LANES)
             totals = [cgutils.alloca_once(builder, FLOAT) for _ in sums]
             for total, lanes in zip(totals, sums, strict=True):
@@ -63,7 +65,7 @@ def dots_with(vectors: int) -> Callable[..., Any]:
             return context.make_tuple(builder, signature.return_type, made)
 
         of_weight = types.UniTuple(types.float32, vectors)
-        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, x, first), code
+        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, ahead, x, first), code
 
     return intrinsic(dots)
 
@@ -117,10 +119,26 @@ def added_in_pairs(builder: Any, lanes: Any) -> Any:
     return builder.extract_element(lanes, INT32(0))
 
 
-def prefetch(builder: Any, pointer: Any) -> None:
+def ask(builder: Any, pointer: Any) -> None:
     """Ask memory for what will be needed; an address behind the end does no harm."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     to_read, locality, data = INT32(0), INT32(2), INT32(1)
     builder.call(function, [builder.bitcast(pointer, byte), to_read, locality, data])
+
+
+def prefetch_row(typing, matrix, row):
+    """Ask memory for a row, where it is not to be multiplied."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        start, columns = row_pointer(builder, array, arguments[1]), builder.extract_value(array.shape, 1)
+        with cgutils.for_range_slice(builder, INT64(0), columns, INT64(LANES), INT64) as (column, _):
+            ask(builder, builder.gep(start, [column]))
+        return context.get_dummy_value()
+
+    return types.void(matrix, row), code
+
+
+prefetch: Any = intrinsic(prefetch_row)
