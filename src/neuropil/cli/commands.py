@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, lab, serve, train, use, words
+from neuropil.cli import inspect, lab, plan, serve, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -44,6 +44,12 @@ COMMANDS = {
         "tune NAME [--data PATH] [--trials 20] [--minutes M] [--workers N] ...",
         "choose hyper-parameters on the validation part",
         train.tune,
+        train.ListArguments,
+    ),
+    "plan": Command(
+        "plan NAME --gpus 8 --memory 80GB [--batch-size N] [--precision bfloat16] ...",
+        "memory, communication and time of training on several devices",
+        plan.plan,
         train.ListArguments,
     ),
     "simulate": Command(
@@ -210,6 +216,7 @@ COMMANDS = {
 STARTED_BY_NAME = {
     "train": ("NAME", ""),
     "tune": ("NAME", ""),
+    "plan": ("NAME", "gpt2, gpt2-medium, gpt2-large and gpt2-xl are the published sizes."),
     "simulate": ("NAME | network.toml", "network.toml describes a spiking network of your own."),
 }
 """Commands whose options depend on the system that is named first."""
