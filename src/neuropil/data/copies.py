@@ -11,6 +11,8 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import UInt64
 
+from neuropil.data.formats.npy import DamagedArrayError, ObjectArrayError, read_npy
+from neuropil.errors import RunError
 from neuropil.files import replacing
 
 Key: TypeAlias = str | bytes
@@ -41,9 +43,25 @@ def training_copies(folder: Path, examples: Keyed) -> str:
     if not path.exists():
         return ""
     hashes = _hashes(examples.keys)
-    count = int(np.isin(hashes, np.load(path, allow_pickle=False)).sum())
+    count = int(np.isin(hashes, _read_hashes(path)).sum())
     were = "was" if count == 1 else "were"
     return f"{count:,} of {len(hashes):,} {examples.unit} {were} in the training part of this run." if count else ""
+
+
+def _read_hashes(path: Path) -> UInt64[np.ndarray, " example"]:
+    try:
+        with path.open("rb") as file:
+            found = read_npy(file, path.stat().st_size, str(path))
+    except (DamagedArrayError, ObjectArrayError) as cause:
+        raise _damaged(path) from cause
+    if found.dtype != np.uint64 or found.ndim != 1:
+        raise _damaged(path)
+    return found
+
+
+def _damaged(path: Path) -> RunError:
+    rule = f"{path} must hold the hashes that neuropil wrote"
+    return RunError(rule, got="a damaged file", fix="restore or remove it")
 
 
 def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:
