@@ -1,8 +1,11 @@
 """All that a run needs to go on, in one file that is replaced at once: weights, optimisers, averages, progress."""
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from torch import Tensor, nn
 
@@ -13,6 +16,7 @@ from neuropil.training.optimizers import Optimizer
 from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
+S = TypeVar("S")
 
 
 def save(
@@ -48,13 +52,47 @@ def load(
         raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)
     load_state(model, _under("model/", tensors), path)
     if average is not None:
-        average.load(_under("average/", tensors))
+        _load_average(average, _under("average/", tensors), path)
     for phase in phases:
         saved = _under(f"optimizer/{phase.name}/", tensors)
         for name, parameter in phase.parameters.items():
             if state := _under(f"{name}/", saved):
+                if "step" not in state or any(each.shape not in (parameter.shape, ()) for each in state.values()):
+                    raise damaged(path, f"the averages of {name}")
                 optimizers[phase.name].state[parameter] = {k: value.to(parameter.device) for k, value in state.items()}
+    if not isinstance(facts.get("state"), dict):
+        raise damaged(path, "where the run stands")
     return facts["state"], _under("learner/", tensors)
+
+
+def restored(kind: type[S], state: Mapping[str, Any], path: Path) -> S:
+    """Where a run stands, if a checkpoint says it as `save` wrote it: counts from 0 on, and finite numbers."""
+    defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, kind))}
+    if state.keys() != defaults.keys() or not all(_is_like(state[name], own) for name, own in defaults.items()):
+        raise damaged(path, "where the run stands")
+    return kind(**state)
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """None is the default of a number that may not be there, and MISSING that of a table of them."""
+    if default is MISSING:
+        return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
+    if isinstance(default, bool):
+        return isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int) and value >= 0
+    return value is default or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def damaged(path: Path, what: str) -> RunError:
+    return RunError(f"{path} must say {what}, as neuropil wrote it", got="something else", fix="restore or remove it")
+
+
+def _load_average(average: WeightAverage, tensors: dict[str, Tensor], path: Path) -> None:
+    for name, own in average.average.items():
+        if name not in tensors or tensors[name].shape != own.shape:
+            raise damaged(path, f"the average of {name}")
+    average.load(tensors)
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

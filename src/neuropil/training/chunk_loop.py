@@ -105,7 +105,7 @@ class _ChunkLoop:
         self.state = ChunkState()
         if self.checkpoint_path.exists():
             state, _ = checkpoint.load(self.checkpoint_path, self.model, {}, (), None)
-            self.state = ChunkState(**state)
+            self.state = checkpoint.restored(ChunkState, state, self.checkpoint_path)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
         self.chunks = config.chunks or config.epochs * len(learner)
         self.read, self.opened = 0, time.monotonic()

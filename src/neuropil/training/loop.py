@@ -143,7 +143,7 @@ class _Loop:
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         if self.checkpoint_path.exists():
             state, learner_state = checkpoint.load(self.checkpoint_path, *self.trained)
-            self.state = State(**state)
+            self.state = checkpoint.restored(State, state, self.checkpoint_path)
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
