@@ -29,7 +29,7 @@ from neuropil.training.weights import read_tensors
 TOGETHER = [each.name for each in recipes.SYSTEMS if hasattr(recipes.recipe(each.name).options, "training")]
 TOGETHER.remove("word2vec")
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "warmup": 0.0, "epochs": 1}
-"""The rule whose steps are as exact as the gradients are. Adam makes large steps of gradients that only rounding made."""
+"""The rule whose steps are as exact as the gradients: Adam makes large steps of gradients that only rounding made."""
 CARRYING = ("lstm", "rbm", "predictive_coding")
 """Learners that carry a state from batch to batch: of streams, of chains, of examples that are visited again."""
 

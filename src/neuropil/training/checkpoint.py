@@ -1,8 +1,11 @@
 """All that a run needs to go on, in one file that is replaced at once: weights, optimisers, averages, progress."""
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from torch import Tensor, nn
 
@@ -13,6 +16,7 @@ from neuropil.training.optimizers import Optimizer
 from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
+S = TypeVar("S")
 FILE, SHARES = "checkpoint.safetensors", "checkpoint"
 """In a run folder: the checkpoint of a whole model, or a folder of the shares of a divided one."""
 Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], WeightAverage | None]
@@ -54,11 +58,13 @@ def load(
     tensors, state = read(path)
     load_state(model, under("model/", tensors), path)
     if average is not None:
-        average.load(under("average/", tensors))
+        _load_average(average, under("average/", tensors), path)
     for phase in phases:
         saved = under(f"optimizer/{phase.name}/", tensors)
         for name, parameter in phase.parameters.items():
             if moments := under(f"{name}/", saved):
+                if "step" not in moments or any(each.shape not in (parameter.shape, ()) for each in moments.values()):
+                    raise damaged(path, f"the averages of {name}")
                 optimizers[phase.name].state[parameter] = {
                     k: value.to(parameter.device) for k, value in moments.items()
                 }
@@ -71,7 +77,39 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if facts.get("format") != FORMAT:
         rule, fix = f"{path} must be a checkpoint of format {FORMAT}", "use the neuropil version that wrote it"
         raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)
+    if not isinstance(facts.get("state"), dict):
+        raise damaged(path, "where the run stands")
     return tensors, facts["state"]
+
+
+def restored(kind: type[S], state: Mapping[str, Any], path: Path) -> S:
+    """Where a run stands, if a checkpoint says it as `save` wrote it: counts from 0 on, and finite numbers."""
+    defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, kind))}
+    if not state.keys() <= defaults.keys() or not all(_is_like(value, defaults[name]) for name, value in state.items()):
+        raise damaged(path, "where the run stands")
+    return kind(**state)
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """None is the default of a number that may not be there, and MISSING that of a table of them."""
+    if default is MISSING:
+        return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
+    if isinstance(default, bool):
+        return isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int) and value >= 0
+    return value is default or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def damaged(path: Path, what: str) -> RunError:
+    return RunError(f"{path} must say {what}, as neuropil wrote it", got="something else", fix="restore or remove it")
+
+
+def _load_average(average: WeightAverage, tensors: dict[str, Tensor], path: Path) -> None:
+    for name, own in average.average.items():
+        if name not in tensors or tensors[name].shape != own.shape:
+            raise damaged(path, f"the average of {name}")
+    average.load(tensors)
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

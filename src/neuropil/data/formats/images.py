@@ -15,6 +15,7 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
 from neuropil.data.splits import PART_OF_WORD, PartName
 from neuropil.errors import InputError, listed
+from neuropil.memory import require_room
 from neuropil.progress import tracked
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ LARGEST_KEPT, LARGEST_RESIZED = 256, 64
 """Pixels a side: larger pictures of one size are reduced; pictures of many sizes meet at the second at most."""
 MOST_NAMED = 20
 MEND = "mend or remove {}"
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+"""Of PIL, whatever a file is called: some of its others start programs (EPS), or are in no use."""
+MOST_PIXELS, MANY_PIXELS, BYTES_PER_PIXEL = 1 << 26, 1 << 20, 20
+"""Of a picture when it is decoded; so many that memory is asked about; and for each of them four bytes, in up to five
+copies."""
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -218,6 +224,7 @@ def fit_picture(image: "Image", shape: tuple[int, ...], name: str) -> UInt8[Tens
     """Upright, in grey or colour, and of the size."""
     from PIL import Image, ImageOps
 
+    require_pixels(image, name)
     channels, height, width = shape
     if channels not in MODES:
         raise InputError(f"a model of {channels} channels must get its images as arrays", got=name)
@@ -226,6 +233,16 @@ def fit_picture(image: "Image", shape: tuple[int, ...], name: str) -> UInt8[Tens
         upright = upright.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3)
     pixels = np.array(upright).reshape(height, width, channels)
     return torch.from_numpy(rearrange(pixels, "height width channel -> channel height width").copy())
+
+
+def require_pixels(image: "Image", name: str) -> None:
+    """Before any is decoded: a file of a few bytes may say that it has as many as it likes."""
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        got, fix = f"{width:,}×{height:,} in {name}", "reduce its size"
+        raise InputError(f"a picture may have {MOST_PIXELS:,} pixels", got=got, fix=fix)
+    if width * height > MANY_PIXELS:
+        require_room(f"the picture {name}", BYTES_PER_PIXEL * width * height)
 
 
 def is_picture(thing: object) -> bool:
@@ -261,7 +278,7 @@ def open_image(path: Path) -> Iterator["Image"]:
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             yield image
     except InputError:
         raise
