@@ -180,3 +180,32 @@ class PublishedWeights(Protocol):
     def published_state(self) -> Mapping[str, Tensor]:
         """Every tensor under its name there, as a view: what is written into it is in the model."""
         ...
+
+
+@dataclass(frozen=True)
+class ParallelPlan:
+    """How a model is divided over devices, as names of its modules after `split_projections`."""
+
+    blocks: Sequence[str]
+    """The repeated ones: their weights are gathered, and their activations recomputed, a block at a time."""
+    columns: Sequence[str]
+    """Linear layers of which each device computes some outputs, …"""
+    rows: Sequence[str]
+    """… and those after them, of which each device is given some inputs; the sum over the devices is the output."""
+    heads: Mapping[str, int]
+    """Of the attention modules; each is computed on one device."""
+    hidden: Mapping[str, int]
+    """Units of the feed-forward networks."""
+    parts: Mapping[str, Sequence[str]]
+    """Parameters that `split_projections` divides, in equal parts of their rows."""
+
+
+@runtime_checkable
+class ParallelModel(Protocol):
+    """A model whose weights can be divided over devices."""
+
+    def parallel_plan(self) -> ParallelPlan: ...
+
+    def split_projections(self) -> None:
+        """One linear layer for each of query, key and value, so that each can be divided by heads."""
+        ...

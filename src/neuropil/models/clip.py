@@ -23,6 +23,7 @@ from neuropil.models.vit import Patches, PatchStackConfig
 from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
 from neuropil.parts.losses import categorical_cross_entropy, weighted_mean
 from neuropil.parts.objectives import Objective, loss_weights, measured_weight
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
@@ -63,7 +64,7 @@ class CLIPConfig(Config):
         return dataclasses.replace(self, vision=vision, text=text)
 
 
-class CLIP(PretrainedModel):
+class CLIP(PretrainedModel, ParallelTransformer):
     family = "clip"
 
     def __init__(self, config: CLIPConfig):

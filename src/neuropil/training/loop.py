@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -30,8 +30,8 @@ from neuropil.protocols import (
     StatefulLearner,
     WatchfulLearner,
 )
-from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
+from neuropil.training.checkpoint import checkpoints_below
 from neuropil.training.config import (
     TrainingConfig,
     planned_length,
@@ -41,6 +41,7 @@ from neuropil.training.config import (
 )
 from neuropil.training.distributed.agreement import Agreement
 from neuropil.training.distributed.learner_state import begin_together, gathered_state, own_state
+from neuropil.training.distributed.placement import place
 from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.shares import FirstShares, num_examples
 from neuropil.training.divergence import finite
@@ -50,7 +51,7 @@ from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.previews import Preview, Previews
 from neuropil.training.schedules import rate_share
 from neuropil.training.updates import Updates
-from neuropil.training.weights import load_model, save_model
+from neuropil.training.weights import require_readable
 
 UPDATES_BETWEEN_ROWS = 50
 WATCHED_FROM = 0.25
@@ -74,6 +75,8 @@ class State:
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_counts: dict[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    """Of `metrics.jsonl`."""
     finished: bool = False
 
 
@@ -95,7 +98,8 @@ def fit(
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter. `preview` tells what the model makes of a fixed set, for those who
-    ask for previews. The processes of a `world` all call this; rank 0 alone needs the folder.
+    ask for previews. The processes of a `world` all call this; rank 0 alone needs the folder, but where the model is
+    divided among them, each writes its share of `checkpoint/`.
     """
     world = world or World()
     prepare_precision(config)
@@ -115,7 +119,7 @@ def seconds_per_update(
 ) -> float:
     """Measured, as the median of a few updates after the first, which prepares what the others use; by the share that
     each of several processes will have. The learner is changed by them."""
-    train = FirstShares(train, processes)
+    train, config = FirstShares(train, processes), replace(config, parallel="auto", tensor_parallel=1)
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         loop = _Loop(learner, train, None, config, 0, Path(folder), next(learner.model.parameters()).device)
         with closing(loop):
@@ -140,21 +144,23 @@ class _Loop:
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
         self.world = world or World()
         begin_together(learner, self.world)
+        self.placement = place(self.model, config, folder, self.world, device)
         self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
         self.state, self.stop = State(), StopRequest()
-        self.agreement = Agreement(self.world, self.stop)
-        self.updates = Updates(learner, config, seed, self.agreement)
+        self.agreement = Agreement(self.world, self.stop, self.placement.copies)
+        self.updates = Updates(learner, config, seed, self.placement, self.agreement)
         self.average = WeightAverage(self.model, config.average) if config.average else None
         self.trained = self.model, self.updates.optimizers, self.updates.phases, self.average
-        self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
-        with self.world.copy_of(self.checkpoint_path) as path:
-            if path is not None:
-                state, learner_state = checkpoint.load(path, *self.trained)
-                self.state = State(**state)
-                if isinstance(learner, StatefulLearner):
-                    learner.load_state_dict(own_state(learner, learner_state, self.world))
+        self.weights_path = folder / "model.safetensors"
         writes = self.world.first
-        self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard, writes=writes)
+        if saved := self.placement.load(self.trained):
+            self.state = State(**saved.state)
+            if isinstance(learner, StatefulLearner):
+                learner.load_state_dict(own_state(learner, saved.learner, self.placement.data))
+            if writes and (self.state.finished or (config.keeps_best and self.state.best is not None)):
+                require_readable(self.weights_path, checkpoints_below(folder)[0])
+        known = {"step": self.state.step, "rows": self.state.rows}
+        self.history = History(folder, **known, tensorboard=config.tensorboard, writes=writes)
         self.history.rows = self.world.broadcast(self.history.rows)
         self.previews = None
         if config.previews and preview is not None and writes:
@@ -173,6 +179,8 @@ class _Loop:
 
     def run(self, display: Display) -> None:
         self.display = display
+        if self.placement.why:
+            display.say(self.placement.why)
         display.begin(self._share_done())
         with self.stop, self.updates.whole_batch.joined(self.learner):
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
@@ -180,15 +188,13 @@ class _Loop:
             self._preview()
             self.model.train()
             if self.time_limit is not None and self.validation is not None and not self.state.step:
-                seconds = evaluation_seconds(self.learner, self.validation) if self.world.first else 0.0
+                seconds = evaluation_seconds(self.learner, self.validation) if self.placement.evaluates else 0.0
                 self._validate_next(self.world.broadcast(seconds))
             while not self._over():
                 self._epoch(display)
             if not self.state.finished:
                 self._finish()
-        if self.world.first:
-            load_model(self.weights_path, self.model)
-        self.world.broadcast_tensors(list(self.model.state_dict().values()))
+        self.placement.finish(self.weights_path)
         self.model.eval()
 
     def measure(self, most_seconds: float) -> float:
@@ -210,7 +216,7 @@ class _Loop:
             self.state.batch += len(group)
             self.examples += sum(map(num_examples, group))
             if display.due():
-                display.update(self._share_done(), *self._figures(), **self._numbers())
+                display.update(self._share_done(), *self._figures(), numbers=self._numbers())
             epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -267,7 +273,7 @@ class _Loop:
         if self.validation is None:
             self._preview()
             return
-        metrics, seconds = self.world.broadcast(self._evaluate(self.validation) if self.world.first else None)
+        metrics, seconds = self.world.broadcast(self._evaluate(self.validation) if self.placement.evaluates else None)
         require_monitor(self.config, metrics)
         self.history.add(self._row("validation") | metrics)
         value = metrics[self.config.monitor]
@@ -362,19 +368,17 @@ class _Loop:
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
-        self.state.elapsed = self._elapsed()
-        learner_state = gathered_state(self.learner, self.updates.latest.share, self.world)
-        if self.world.first:
-            checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
+        self.state.elapsed, self.state.rows = self._elapsed(), self.history.sync()
+        learner_state = gathered_state(self.learner, self.updates.latest.share, self.placement.data)
+        self.placement.save(vars(self.state), self.trained, learner_state)
         self.saved_at = self._elapsed()
 
     def _save_weights(self) -> None:
-        if self.world.first:
-            with self._averaged():
-                save_model(self.weights_path, self.model)
+        with self._averaged():
+            self.placement.write(self.weights_path)
 
     def _kept(self) -> str:
-        saved = self.checkpoint_path.exists()
+        saved = self.placement.saved
         return f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
 
     def _averaged(self) -> AbstractContextManager[None]:

@@ -11,7 +11,6 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 
 from neuropil.errors import DivergedError
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE
@@ -19,7 +18,9 @@ from neuropil.protocols import Batch, Learner, Phase
 from neuropil.randomness import mix
 from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed.agreement import Agreement
+from neuropil.training.distributed.dtensor import clip_gradients
 from neuropil.training.distributed.gradients import GradientSum
+from neuropil.training.distributed.placement import Placement
 from neuropil.training.distributed.shares import Share, shares
 from neuropil.training.distributed.whole_batch import WholeBatch
 from neuropil.training.divergence import diverged
@@ -35,12 +36,13 @@ class _Played(NamedTuple):
 
 
 class Updates:
-    def __init__(self, learner: Learner, config: TrainingConfig, seed: int, agreement: Agreement):
+    def __init__(self, learner: Learner, config: TrainingConfig, seed: int, placement: Placement, agreement: Agreement):
         self.learner, self.model, self.config, self.seed = learner, learner.model, config, seed
-        self.device, self.agreement, self.world = next(self.model.parameters()).device, agreement, agreement.world
+        self.device, self.agreement = next(self.model.parameters()).device, agreement
+        self.world, self.placement = placement.data, placement
         self.phases = learner.phases()
         self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
-        self.gradients, self.whole_batch = GradientSum(self.phases, self.world), WholeBatch(self.world)
+        self.gradients, self.whole_batch = GradientSum(self.phases, placement.summed), WholeBatch(self.world)
         self.latest = _Played(self.phases[0], None, 0.0)
 
     def make(
@@ -75,7 +77,7 @@ class Updates:
             with self.gradients.of(phase, last=index == len(parts) - 1):
                 loss.backward()
         if self.config.clip is not None:
-            clip_grad_norm_(list(phase.parameters.values()), self.config.clip)
+            clip_gradients(list(phase.parameters.values()), self.config.clip)
         optimizer.step()
         return value
 
@@ -118,7 +120,7 @@ class Updates:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def _seed_random_numbers(self, step: int) -> None:
-        """Other ones in each process."""
+        """Other ones for each share of a batch."""
         key = mix(self.seed, "update", step, *(() if self.world.first else (self.world.rank,)))
         torch.default_generator.manual_seed(key)  # torch.manual_seed visits every backend, at a hundred times the cost
         if self.device.type == "cuda":
@@ -128,4 +130,5 @@ class Updates:
         name, decay, momentum = phase.optimizer or self.config.optimizer, self.config.weight_decay, self.config.momentum
         rates = {"learning_rate": self.peak_rate(phase), "weight_decay": decay, "momentum": momentum}
         tables = (module for module in self.model.modules() if isinstance(module, nn.Embedding))
-        return build_optimizer(name, phase.parameters, **rates, embeddings=[table.weight for table in tables])
+        shapes = {"embeddings": [table.weight for table in tables], "matrices": self.placement.matrices()}
+        return build_optimizer(name, phase.parameters, **rates, **shapes)

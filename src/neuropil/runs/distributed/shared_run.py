@@ -17,9 +17,10 @@ def told_run(world: World, run: Run | None) -> Run:
 
 
 def require_rows(training: TrainingConfig | ChunkTrainingConfig, world: World) -> None:
-    """The rows of a batch are what the processes divide among themselves."""
-    if isinstance(training, TrainingConfig) and training.batch_size < world.size:
-        rule, fix = f"a batch must have a row for each of the {world.size} processes", "start fewer processes"
+    """The rows of a batch are what the processes divide among themselves; those of tensor parallel have the same."""
+    shares = world.size // training.tensor_parallel if isinstance(training, TrainingConfig) else 1
+    if isinstance(training, TrainingConfig) and training.batch_size < shares:
+        rule, fix = f"a batch must have a row for each of the {shares} processes", "start fewer processes"
         raise InputError(rule, got=f"--batch-size {training.batch_size}", fix=fix)
 
 

@@ -11,8 +11,9 @@ from neuropil.training.interruption import StopRequest
 
 
 class Agreement:
-    def __init__(self, world: World, stop: StopRequest):
-        self.world, self.stop, self.stopped = world, stop, False
+    def __init__(self, world: World, stop: StopRequest, copies: int = 1):
+        """`copies` is how many processes have each share of a batch."""
+        self.world, self.stop, self.stopped, self.copies = world, stop, False, copies
         self.begin(0.0)
 
     def begin(self, elapsed: float) -> None:
@@ -26,7 +27,7 @@ class Agreement:
         clock = self._clock() if self.world.first else 0.0
         total, self.agreed, stopped = self.world.sum([loss, clock, float(self.stop.requested)])
         self.stopped = stopped > 0
-        return total
+        return total / self.copies
 
     def refresh(self) -> None:
         """After something that has taken long in rank 0."""

@@ -16,6 +16,7 @@ import torch
 from torch.nn import Parameter
 
 from neuropil.protocols import Phase
+from neuropil.training.distributed.dtensor import local
 from neuropil.training.distributed.processes import World
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class _Bucket:
     """Parameters whose gradients are sent together, in one tensor: all gradients, then for each whether there is
     one."""
 
-    def __init__(self, parameters: Sequence[Parameter]):
-        self.parameters, self.waiting = parameters, 0
+    def __init__(self, parameters: Sequence[Parameter], world: World):
+        self.parameters, self.world, self.waiting = parameters, world, 0
         self.sent = torch.empty(0)
         self.work: Any = None
 
@@ -39,20 +40,21 @@ class _Bucket:
     def send(self) -> None:
         import torch.distributed as dist
 
-        found = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
+        found = [torch.zeros_like(local(each)) if each.grad is None else local(each.grad) for each in self.parameters]
         there = found[0].new_tensor([each.grad is not None for each in self.parameters])
         self.sent = torch.cat([*(gradient.reshape(-1) for gradient in found), there])
-        self.work = dist.all_reduce(self.sent, async_op=True)
+        self.work = dist.all_reduce(self.sent, group=self.world.group, async_op=True)
 
     def receive(self) -> None:
         self.work.wait()
-        *gradients, there = self.sent.split([*(each.numel() for each in self.parameters), len(self.parameters)])
+        sizes = [local(each).numel() for each in self.parameters]
+        *gradients, there = self.sent.split([*sizes, len(self.parameters)])
         for parameter, gradient, count in zip(self.parameters, gradients, there.tolist(), strict=True):
             if not count:
                 continue
             if parameter.grad is None:
                 parameter.grad = torch.empty_like(parameter)
-            parameter.grad.copy_(gradient.view_as(parameter))
+            local(parameter.grad).copy_(gradient.view_as(local(parameter)))
 
 
 class GradientSum:
@@ -60,7 +62,7 @@ class GradientSum:
 
     def __init__(self, phases: Sequence[Phase], world: World):
         self.world, self.hooks, self.active = world, list["RemovableHandle"](), list[_Bucket]()
-        self.buckets = {phase.name: _buckets(list(phase.parameters.values())) for phase in phases}
+        self.buckets = {phase.name: _buckets(list(phase.parameters.values()), world) for phase in phases}
         self.next = 0
         """The bucket that is sent next: in every process the same."""
         if not world.alone:
@@ -107,7 +109,7 @@ class GradientSum:
         self.next = max(self.next, end)
 
 
-def _buckets(parameters: Sequence[Parameter]) -> list[_Bucket]:
+def _buckets(parameters: Sequence[Parameter], world: World) -> list[_Bucket]:
     """From the last parameter to the first; those of one bucket are of one type, on one device."""
     groups: list[list[Parameter]] = []
     size, kind = 0, None
@@ -117,4 +119,4 @@ def _buckets(parameters: Sequence[Parameter]) -> list[_Bucket]:
             size, kind = 0, (parameter.dtype, parameter.device)
         groups[-1].append(parameter)
         size += parameter.numel() * parameter.element_size()
-    return [_Bucket(group) for group in groups]
+    return [_Bucket(group, world) for group in groups]

@@ -15,7 +15,7 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from neuropil.errors import InputError, LostProcessError
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.distributed import ProcessGroup
 
 PATIENCE = timedelta(days=1)
 """For the others: rank 0 may evaluate for hours. A process that dies is noticed at once all the same."""
@@ -39,6 +40,8 @@ class World:
     size: int = 1
     local_rank: int = 0
     """Among the processes of this host, which is the number of its GPU."""
+    group: "ProcessGroup | None" = field(default=None, compare=False)
+    """Those of this world, where they are not all that were started."""
 
     @property
     def first(self) -> bool:
@@ -63,7 +66,7 @@ class World:
         import torch.distributed as dist
 
         total = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(total)
+        dist.all_reduce(total, group=self.group)
         return total.tolist()
 
     def broadcast(self, value: Any) -> Any:
@@ -110,7 +113,7 @@ class World:
         sent = rows.to(torch.uint8) if rows.dtype == torch.bool else rows
         whole = sent.new_zeros(total, *rows.shape[1:])
         whole[begin:end] = sent
-        dist.all_reduce(whole)  # to each row, all others add zeros
+        dist.all_reduce(whole, group=self.group)  # to each row, all others add zeros
         return whole.to(rows.dtype)
 
     def places_of(self, num_rows: int) -> tuple[int, int, int]:

@@ -60,13 +60,13 @@ class WholeBatch:
     def _normalise(self, norm: _BatchNorm, usual: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         if not (norm.training and self.is_divided):
             return usual(x)
-        axes, values = [0, *range(2, x.ndim)], x.float()
+        axes, values, number = [0, *range(2, x.ndim)], x.float(), x.new_tensor([x.numel() / x.shape[1]]).float()
         shape = (1, -1, *[1] * (x.ndim - 2))
-        sums = cast(Tensor, _Sum.apply(torch.cat([values.sum(axes), values.new_tensor([x.numel() / x.shape[1]])])))
+        sums = cast(Tensor, _Sum.apply(torch.cat([values.sum(axes), number]), self.world))
         count = float(sums[-1].detach())
         mean = sums[:-1] / count
         centred = values - mean.view(shape)
-        variance = cast(Tensor, _Sum.apply(centred.square().sum(axes))) / count
+        variance = cast(Tensor, _Sum.apply(centred.square().sum(axes), self.world)) / count
         _follow(norm, mean.detach(), variance.detach() * count / max(count - 1, 1))
         y = centred * (variance + norm.eps).rsqrt().view(shape)
         if norm.affine:
@@ -87,29 +87,30 @@ def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
 
 class _Sum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _all_reduced(x)
+    def forward(ctx: Any, x: Tensor, world: World) -> Tensor:
+        ctx.world = world
+        return _all_reduced(x, world)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return _all_reduced(gradients[0])
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _all_reduced(gradients[0], ctx.world), None
 
 
 class _Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, world: World) -> Tensor:
         begin, end, _ = world.places_of(len(rows))
-        ctx.rows = slice(begin, end)
+        ctx.rows, ctx.world = slice(begin, end), world
         return world.gather_rows(rows)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _all_reduced(gradients[0])[ctx.rows], None
+        return _all_reduced(gradients[0], ctx.world)[ctx.rows], None
 
 
-def _all_reduced(x: Tensor) -> Tensor:
+def _all_reduced(x: Tensor, world: World) -> Tensor:
     import torch.distributed as dist
 
     total = x.contiguous().clone()
-    dist.all_reduce(total)
+    dist.all_reduce(total, group=world.group)
     return total
