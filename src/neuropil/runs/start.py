@@ -92,7 +92,9 @@ def _start(
         plan = PlannedRun.of(verb, name, seed, options)
         begun = world.broadcast(begun_before(plan.command, out) if world.first else None)
         if begun is not None:  # torchrun has started this command again
-            return _go_on(world, begun, options.get("data"), show_progress, report=report)
+            data = options.get("data")
+            in_python = data is not None and not are_paths(data)
+            return _go_on(world, begun, data if in_python else None, show_progress, report=report)
         if world.first:
             require_writable(Path("runs" if out is None else out))
             require_new(out)
@@ -270,7 +272,7 @@ def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) 
 def _go_on(world: World, folder: str | Path, data: Any, show_progress: bool, *, report: bool = True) -> Run:
     run = told_run(world, load(folder) if world.first else None)
     if world.broadcast(run.finished and (run.report.exists() or not report) if world.first else None):
-        if data is not None and not isinstance(data, InMemory):
+        if data is not None:
             run.with_memory(data)  # other data than its own is refused all the same
         return run
     if not world.first and not isinstance(getattr(run.options, "training", None), TrainingConfig):
