@@ -3,7 +3,7 @@
 `training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, `recipes` join both.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -34,6 +34,9 @@ class Phase:
     learning_rate: float | None = None
     every: int = 1
     """Played in each n-th update only."""
+    denominator: Callable[[Batch], float] | None = None
+    """What the loss of a batch was divided by, as the tokens of a mean over tokens: by it the losses of several batches
+    are joined to the loss of all. None: the number of examples, or the sum of their weights."""
 
 
 @runtime_checkable
@@ -62,6 +65,27 @@ class StatefulLearner(Protocol):
     def state_dict(self) -> Mapping[str, Tensor]: ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+
+@runtime_checkable
+class ReplicatedState(Protocol):
+    """A learner with a state of which some tensors are the same in all processes that train together. All others have a
+    row for each stream, chain or example, and each process carries its own."""
+
+    @property
+    def replicated_state(self) -> Collection[str]:
+        """Their names in the state."""
+        ...
+
+
+@runtime_checkable
+class WholeBatchLearner(Protocol):
+    """A learner whose loss compares the examples of a batch with one another, or is no mean over them. Where several
+    processes have a share of each batch, training sets `whole`, and takes it away at the end."""
+
+    whole: Callable[[Tensor], Tensor] | None
+    """The rows of the whole batch, for rows of this process's share; gradients go back to where they came from. None,
+    where a batch is whole."""
 
 
 @runtime_checkable
