@@ -100,11 +100,11 @@ def test_values_of_a_series_after_the_training_part_are_not_learned():
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", np.arange(3.0).tobytes()])
 def test_damaged_hashes_are_refused(tmp_path: Path, content: bytes):
-    path = tmp_path / TRAINING_FILE
+    path, fix = tmp_path / TRAINING_FILE, "restore it, or remove it to do without"
     path.write_bytes(content)
     with pytest.raises(RunError) as error:
         training_copies(tmp_path, texts("a"))
-    sentence = f"{path} must hold the hashes that neuropil wrote, but got a damaged file: restore or remove it."
+    sentence = f"{path} must be the array that neuropil wrote, but got a damaged file: {fix}."
     assert str(error.value) == sentence
     with path.open("wb") as file:
         np.save(file, np.arange(3.0))

@@ -87,6 +87,8 @@ def test_a_checkpoint_whose_parts_are_missing_or_of_other_sizes_is_refused(tmp_p
         {"loss_sums": []},
         {"x": 1},
         {"best": "a"},
+        {"rows": 1.5},
+        {"step": True},
     ],
 )
 def test_where_a_run_stands_is_of_numbers_that_can_be(change: dict[str, Any]):

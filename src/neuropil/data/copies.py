@@ -43,26 +43,23 @@ def training_copies(folder: Path, examples: Keyed) -> str:
     path = folder / TRAINING_FILE
     if not path.exists():
         return ""
-    hashes = _hashes(examples.keys)
-    count = int(np.isin(hashes, _read_hashes(path)).sum())
+    hashes, known = _hashes(examples.keys), _known(path)
+    count = int(np.isin(hashes, known).sum())
     were = "was" if count == 1 else "were"
     return f"{count:,} of {len(hashes):,} {examples.unit} {were} in the training part of this run." if count else ""
 
 
-def _read_hashes(path: Path) -> UInt64[np.ndarray, " example"]:
+def _known(path: Path) -> UInt64[np.ndarray, " example"]:
+    rule, fix = f"{path} must be the array that neuropil wrote", "restore it, or remove it to do without"
+    damaged = RunError(rule, got="a damaged file", fix=fix)
     try:
         with path.open("rb") as file:
             found = read_npy(file, path.stat().st_size, str(path))
-    except (DamagedArrayError, ObjectArrayError) as cause:
-        raise _damaged(path) from cause
+    except (OSError, DamagedArrayError, ObjectArrayError) as error:
+        raise damaged from error
     if found.dtype != np.uint64 or found.ndim != 1:
-        raise _damaged(path)
+        raise damaged
     return found
-
-
-def _damaged(path: Path) -> RunError:
-    rule = f"{path} must hold the hashes that neuropil wrote"
-    return RunError(rule, got="a damaged file", fix="restore or remove it")
 
 
 def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:

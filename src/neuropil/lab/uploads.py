@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, NeuropilError
 from neuropil.files import replacing
 from neuropil.lab.queue.jobs import LAB
 from neuropil.runs.archive import DAMAGE, files_in, unsafe
@@ -99,9 +99,9 @@ class Uploads:
                     raise InputError(rule, got=wrong, fix=fix)
                 archive.extractall(part, files)
                 shutil.move(_root(Path(part)), target)
+        except NeuropilError:
+            raise
         except DAMAGE as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(rule, got=f"one that cannot be unpacked ({error})", fix=fix) from error
         finally:
             path.unlink()

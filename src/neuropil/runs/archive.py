@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from neuropil.errors import InputError, RunError, StorageError
+from neuropil.errors import InputError, NeuropilError, RunError
 from neuropil.files import LOCK, is_part, replacing, storing
 from neuropil.training.checkpoint import checkpoints_below
 
@@ -112,7 +112,7 @@ def unpacked(path: Path) -> Path:
             ):
                 archive.extractall(part)
                 shutil.move(Path(part) / root, folder)
-    except StorageError:
+    except NeuropilError:
         raise
     except DAMAGE as error:
         raise RunError(rule, got=f"a file that is none ({error})", fix=fix) from error

@@ -3,9 +3,8 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from torch import Tensor, nn
 
@@ -63,7 +62,7 @@ def load(
         saved = under(f"optimizer/{phase.name}/", tensors)
         for name, parameter in phase.parameters.items():
             if moments := under(f"{name}/", saved):
-                if "step" not in moments or any(each.shape not in (parameter.shape, ()) for each in moments.values()):
+                if any(each.shape not in (parameter.shape, ()) for each in moments.values()):
                     raise damaged(path, f"the averages of {name}")
                 optimizers[phase.name].state[parameter] = {
                     k: value.to(parameter.device) for k, value in moments.items()
@@ -84,21 +83,22 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def restored(kind: type[S], state: Mapping[str, Any], path: Path) -> S:
     """Where a run stands, if a checkpoint says it as `save` wrote it: counts from 0 on, and finite numbers."""
-    defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, kind))}
-    if not state.keys() <= defaults.keys() or not all(_is_like(value, defaults[name]) for name, value in state.items()):
+    kinds = {field.name: field.type for field in dataclasses.fields(cast(Any, kind))}
+    if not state.keys() <= kinds.keys() or not all(_is_like(value, kinds[name]) for name, value in state.items()):
         raise damaged(path, "where the run stands")
     return kind(**state)
 
 
-def _is_like(value: Any, default: Any) -> bool:
-    """None is the default of a number that may not be there, and MISSING that of a table of them."""
-    if default is MISSING:
-        return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
-    if isinstance(default, bool):
-        return isinstance(value, bool)
-    if isinstance(default, int):
-        return isinstance(value, int) and value >= 0
-    return value is default or (isinstance(value, int | float) and math.isfinite(value))
+def _is_like(value: Any, kind: Any) -> bool:
+    """`kind` is bool, int, float, one of the last two or None, or a table of numbers."""
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_is_like(each, float) for each in value.values())
+    kinds = get_args(kind) or (kind,)
+    if value is None or isinstance(value, bool):
+        return type(value) in kinds
+    if float in kinds:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return int in kinds and isinstance(value, int) and value >= 0
 
 
 def damaged(path: Path, what: str) -> RunError:
