@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, lab, train, use, words
+from neuropil.cli import inspect, lab, serve, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -40,7 +40,7 @@ COMMANDS = {
         train.ListArguments,
     ),
     "tune": Command(
-        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--over OPTION=...] ...",
+        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--workers N] ...",
         "choose hyper-parameters on the validation part",
         train.tune,
         train.ListArguments,
@@ -196,6 +196,13 @@ COMMANDS = {
         lab.lab,
         lab.LabArguments,
         (),
+    ),
+    "serve": Command(
+        "serve RUN... [--port N] [--slots 16] [--token T]",
+        "answer requests over HTTP, as OpenAI's API does",
+        serve.serve,
+        serve.serve_arguments,
+        ("runs",),
     ),
 }
 

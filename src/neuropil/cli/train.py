@@ -44,10 +44,10 @@ class ShowArguments(Arguments):
 
 
 def show(arguments: ShowArguments) -> None:
-    from neuropil.runs import search_folder
+    from neuropil.runs.tuning.folder import is_tuning
 
     folder = Path(arguments.name)
-    if search_folder.is_tuning(folder):
+    if is_tuning(folder):
         _show_search(folder, arguments.json)
         return
     if (
@@ -95,7 +95,7 @@ def show(arguments: ShowArguments) -> None:
 
 def _searched(options: Sequence[Option]) -> dict[str, str]:
     """What `neuropil tune` searches of each option that declares it, which follows the default."""
-    from neuropil.runs.search_space import describe_searched
+    from neuropil.runs.tuning.space import describe_searched
 
     return {each.name: f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in options if each.tune}
 
@@ -134,7 +134,7 @@ def _show_run(folder: Path, as_json: bool) -> None:
 
 def _show_search(folder: Path, as_json: bool) -> None:
     from neuropil.inspection.report.trials import chosen_table, trials_table
-    from neuropil.runs.search_folder import Tuning
+    from neuropil.runs.tuning.folder import Tuning
 
     opened = Tuning.load(folder)
     best = opened.settings["best"] if opened.finished else None
@@ -175,6 +175,8 @@ class TrainArguments(StartArguments):
 class TuneArguments(StartArguments):
     trials: int = option(20, "number of trials", low=1)
     minutes: float | None = option(None, "time limit in minutes for all trials, evaluation and report", low=0.001)
+    workers: int | None = option(None, "trials at once: one, or one for each machine of a Ray cluster", low=1)
+    ray: str | None = option(None, "address of a Ray cluster that trains the trials, or auto")
     over: tuple[str, ...] = option((), "what to search: learning-rate=1e-4..1e-2 is a range, dropout=0,0.1 has values")
     report: bool = option(True, "write the report, which `neuropil report` can do later")
 
@@ -245,10 +247,11 @@ def simulate(words: list[str]) -> None:
 
 def tune(words: list[str]) -> None:
     from neuropil import recipes
-    from neuropil.runs import search_folder, tuning
-    from neuropil.runs.search_space import parse_over
+    from neuropil.runs.tuning.folder import tunable_plan
+    from neuropil.runs.tuning.space import parse_over
+    from neuropil.runs.tuning.study import tune as start
 
-    plan = search_folder.tunable_plan(words[0], 0, {})
+    plan = tunable_plan(words[0], 0, {})
     defaults = _defaults_for(plan.recipe, words)
     about = f"Choose hyper-parameters on the validation part: {recipes.find(plan.name).summary}."
     arguments = parse(TuneArguments(recipe=defaults), words[1:], command=f"tune {plan.name}", about=about)
@@ -257,7 +260,8 @@ def tune(words: list[str]) -> None:
     over = parse_over(arguments.over, {each.name: each for each in defaults.options()})
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
     limits = {"trials": arguments.trials, "minutes": arguments.minutes}
-    found = tuning.tune(plan.name, over=over, **limits, **started, **chosen)
+    processes = {"workers": arguments.workers, "ray": arguments.ray}
+    found = start(plan.name, over=over, **limits, **processes, **started, **chosen)
     print_search(found, as_json=arguments.json)
 
 
@@ -298,12 +302,14 @@ class RunArguments(Arguments):
 
 
 def resume(arguments: RunArguments) -> None:
-    from neuropil.runs import run, search_folder, start, tuning
+    from neuropil.runs import run, start
+    from neuropil.runs.tuning.folder import Tuning, is_tuning
+    from neuropil.runs.tuning.study import resume_tuning
 
-    if search_folder.is_tuning(arguments.run):
-        if search_folder.Tuning.load(arguments.run).finished:
+    if is_tuning(arguments.run):
+        if Tuning.load(arguments.run).finished:
             print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
-        print_search(tuning.resume_tuning(arguments.run), as_json=arguments.json)
+        print_search(resume_tuning(arguments.run), as_json=arguments.json)
         return
     opened = run.load(arguments.run)
     if opened.finished and opened.report.exists():
@@ -312,10 +318,11 @@ def resume(arguments: RunArguments) -> None:
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import search_folder, start
+    from neuropil.runs import start
+    from neuropil.runs.tuning.folder import Tuning, is_tuning
 
-    if search_folder.is_tuning(arguments.run):
-        found = search_folder.Tuning.load(arguments.run)
+    if is_tuning(arguments.run):
+        found = Tuning.load(arguments.run)
         found.write_report()
         written = found.report
     else:

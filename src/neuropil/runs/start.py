@@ -11,7 +11,8 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -22,8 +23,8 @@ from neuropil import recipes
 from neuropil.config import Config, Option, flag_of, words_for
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.data.splits import SplitConfig
-from neuropil.errors import InputError, RunError, listed
-from neuropil.files import remove_parts, write_text
+from neuropil.errors import InputError, RunError, StorageError, listed
+from neuropil.files import LOCK, is_part, locked, make_folder, remove_parts, require_writable, write_text
 from neuropil.inspection.report.page import write_report
 from neuropil.memory import refused_memory
 from neuropil.parts.pretrained_model import PretrainedModel
@@ -80,6 +81,7 @@ def _start(
     report: bool = True,
 ) -> Run:
     began = time.monotonic()
+    require_writable(Path("runs" if out is None else out))
     require_new(out)
     plan = PlannedRun.of(verb, name, seed, options)
     chosen, recipe = plan.typed, plan.recipe
@@ -92,13 +94,21 @@ def _start(
                 sys.stderr.write(f"{sentence}\n")
         experiment = recipe.build(chosen, seed)
     require_startable(experiment, options)
-    run = plan.write(new_folder(Path("runs") / f"{plan.name}-{date.today().isoformat()}", out), chosen, experiment)
-    try:
-        return complete(run, experiment, show_progress, report=report)
-    except InputError:
-        if not any(run.folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
-            shutil.rmtree(run.folder)
-        raise
+    folder = new_folder(Path("runs") / f"{plan.name}-{date.today().isoformat()}", out)
+    with locked(folder):
+        require_new(folder)  # another process may have been quicker
+        try:
+            run = plan.write(folder, chosen, experiment)
+        except StorageError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        try:
+            with resumable(run.folder):
+                return complete(run, experiment, show_progress, report=report)
+        except InputError:
+            if not any(run.folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+                shutil.rmtree(run.folder, ignore_errors=True)
+            raise
 
 
 @dataclass(frozen=True)
@@ -144,8 +154,12 @@ class PlannedRun:
             "created": now(),
         }
         for file, content in _files(experiment, settings).items():
-            write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+            _write_json(folder / file, content)
         return Run(folder, settings)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def now() -> str:
@@ -198,7 +212,13 @@ def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) 
             run.with_memory(data)  # other data than its own is refused all the same
         return run
     _prepare(run.options)
-    return complete(run, run.experiment(data), show_progress)
+    with locked(run.folder), resumable(run.folder):
+        experiment = run.experiment(data)
+        _require_checkpoint(run, experiment)
+        for file, content in _files(experiment, run.settings).items():
+            if not (run.folder / file).exists():  # it was killed between the first and the last of them
+                _write_json(run.folder / file, content)
+        return complete(run, experiment, show_progress)
 
 
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -214,7 +234,19 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
             fix="prune the first run again",
         )
     _prepare(run.options)
-    return complete(run, run.experiment(), show_progress)
+    with locked(run.folder), resumable(run.folder):
+        experiment = run.experiment()
+        _require_checkpoint(run, experiment)
+        return complete(run, experiment, show_progress)
+
+
+def _require_checkpoint(run: Run, experiment: Experiment) -> None:
+    """Without it a finished run would be trained anew before its report is written."""
+    trained = isinstance(experiment, TrainableExperiment) and run.finished
+    if trained and not (run.folder / "checkpoint.safetensors").exists():
+        rule = f"{run.folder} must hold checkpoint.safetensors for its report to be written"
+        fix = f"restore it, or train again with `{run.settings['command']}`"
+        raise RunError(rule, got="a run without it, as a saved .zip is", fix=fix)
 
 
 def _prepare(options: Config) -> None:
@@ -242,13 +274,23 @@ def complete(run: Run, experiment: Experiment, show_progress: bool, *, report: b
         ]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         if report:
-            with stage(f"{run.name}: report", show=show_progress):
+            with refused_memory(), stage(f"{run.name}: report", show=show_progress):
                 write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
     except Interrupted:
         raise
     except KeyboardInterrupt:  # outside the training loop, which saves first
         raise Interrupted(run.folder) from None
     return run
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """What the disk refuses ends with how to go on."""
+    try:
+        yield
+    except StorageError as error:
+        fix = f"{error.fix}, then go on with `neuropil resume {shlex.quote(str(folder))}`"
+        raise StorageError(error.rule, got=error.got, fix=fix) from error
 
 
 def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -267,22 +309,27 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that
     name."""
     require_new(out)
-    numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
-    usual = next(path for path in itertools.chain([usual], numbered) if not path.exists())
-    folder = usual if out is None else Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    if out is not None:
+        make_folder(Path(out))
+        return Path(out)
+    for number in itertools.count(1):
+        folder = usual if number == 1 else usual.with_name(f"{usual.name}-{number}")
+        with suppress(FileExistsError):  # perhaps of a process that was started at the same moment
+            make_folder(folder, new=True)
+            break
     return folder
 
 
 def require_new(out: str | Path | None) -> None:
-    """Before anything is computed that would be written there."""
+    """Before anything is computed that would be written there. What a killed start left is removed."""
     if out is None:
         return
     folder = Path(out)
-    remove_parts(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    left = [each for each in folder.iterdir() if each.name != LOCK] if folder.is_dir() else []
+    if (folder.exists() and not folder.is_dir()) or not all(map(is_part, left)):
         rule, fix = "the output folder must be new or empty", "choose another, or neuropil resume it"
         raise InputError(rule, got=f"{str(folder)!r}", fix=fix)
+    remove_parts(folder)
 
 
 def whole_paths(options: Config) -> Config:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from neuropil.errors import InputError, RunError
-from neuropil.files import write_text
+from neuropil.errors import RunError
+from neuropil.extras import require_extra
+from neuropil.files import append_text, sync, write_text
 
 Row = dict[str, Any]
 Watch: TypeAlias = Callable[[Sequence[Row], float], None]
@@ -47,21 +48,31 @@ def _is_row(row: Any) -> TypeGuard[Row]:
 
 
 class History:
-    def __init__(self, folder: Path, *, step: int, tensorboard: bool):
-        """The history of a run that stands at `step`; rows after it, from before a crash, will be written again."""
+    def __init__(self, folder: Path, *, step: int, rows: int | None = None, tensorboard: bool):
+        """The history of a run that stands at `step`, by its checkpoint, which was written after so many rows; later
+        ones, from before a crash, will be written again. An older checkpoint does not count them."""
         self.path = folder / "metrics.jsonl"
-        self.rows = [row for row in read_history(self.path) if row["step"] <= step] if step else []
+        found = [row for row in read_history(self.path) if row["step"] <= step] if step else []
+        measured, results = [[row for row in found if (row["kind"] == "result") is kind] for kind in (False, True)]
+        if rows is not None and len(measured) < rows:
+            rule = f"{self.path} must hold the {rows} rows that its checkpoint counts"
+            raise RunError(rule, got=f"{len(measured)}", fix="restore it, or remove the checkpoint to train anew")
+        self.rows = measured[:rows] + results
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
         self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard else None
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        append_text(self.path, json.dumps(row) + "\n")
         if self.tensorboard is not None:
             for name, value in row.items():
                 if name not in ("kind", "step"):
                     self.tensorboard.add_scalar(f"{row['kind']}/{name}", value, row["step"])
+
+    def sync(self) -> int:
+        """How many rows there are, all of them on the disk."""
+        sync(self.path)
+        return len(self.rows)
 
     def close(self) -> None:
         if self.tensorboard is not None:
@@ -69,9 +80,7 @@ class History:
 
 
 def _tensorboard_writer(folder: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        rule, fix = "tensorboard=True needs the tensorboard package", "pip install 'neuropil[tensorboard]'"
-        raise InputError(rule, got="an environment without it", fix=fix) from error
+    require_extra("tensorboard", "tensorboard=True")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(str(folder), purge_step=step or None)

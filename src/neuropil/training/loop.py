@@ -52,7 +52,7 @@ from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
 from neuropil.training.previews import Preview, Previews
 from neuropil.training.schedules import rate_share
-from neuropil.training.weights import load_model, save_model
+from neuropil.training.weights import load_model, require_weights, save_model
 
 UPDATES_BETWEEN_ROWS = 50
 WATCHED_FROM = 0.25
@@ -76,6 +76,8 @@ class State:
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_counts: dict[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    """Of `metrics.jsonl`."""
     finished: bool = False
 
 
@@ -146,7 +148,9 @@ class _Loop:
             self.state = State(**state)
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
-        self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+            if self.state.finished or (config.keeps_best and self.state.best is not None):
+                require_weights(self.weights_path, self.checkpoint_path)
+        self.history = History(folder, step=self.state.step, rows=self.state.rows, tensorboard=config.tensorboard)
         self.previews = None
         if config.previews and preview is not None:
             self.previews = Previews(folder, preview, step=self.state.step)
@@ -374,7 +378,7 @@ class _Loop:
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
-        self.state.elapsed = self._elapsed()
+        self.state.elapsed, self.state.rows = self._elapsed(), self.history.sync()
         learner_state = self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}
         checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
         self.saved_at = time.monotonic()

@@ -5,10 +5,11 @@ tokens piece by piece. No token reaches from something that can be seen into the
 end there have the tokens of the whole.
 """
 
+import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain, pairwise
@@ -40,6 +41,11 @@ class Encoding(Protocol):
 class AnyTokenizer(Encoding, Protocol):
     """What a language model needs of its tokenizer, be it learned here or published."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes when any of its tokens does."""
+        ...
+
     def __len__(self) -> int: ...
 
     def decode(self, ids: Sequence[int]) -> str: ...
@@ -56,6 +62,10 @@ def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
     parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
     with own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(chain.from_iterable(pool.map(encode, parts)))
+
+
+def fingerprint_of(tokenizer: tokenizers.Tokenizer) -> str:
+    return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -94,6 +104,18 @@ def encode_text(tokenizer: Encoding, text: str) -> Int32[Tensor, " token"]:
         file.write(np.concatenate([np.empty(0, np.int32), *parts]).tobytes())
         file.flush()
         return torch.from_numpy(np.memmap(file, dtype=np.int32, mode="r+"))
+
+
+def pieces_of(blocks: Iterable[str]) -> Iterator[str]:
+    """Of a text that comes in blocks, the pieces that `encode_text` would cut it into."""
+    text = ""
+    for block in blocks:
+        text += block
+        while found := BORDER.search(text, PIECE):
+            yield text[: found.start()]
+            text = text[found.start() :]
+    if text:
+        yield text
 
 
 def _borders(text: str) -> Iterator[int]:

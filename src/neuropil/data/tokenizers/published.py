@@ -15,7 +15,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
-from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all, fingerprint_of
 from neuropil.errors import InputError
 from neuropil.files import write_text
 
@@ -87,6 +87,10 @@ class PublishedTokenizer:
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self._tokenizer)
 
     def encode(self, texts: Sequence[str], *, special: bool = False, longest: int | None = None) -> list[list[int]]:
         """Token numbers, with `special` between start and end; what is longer than `longest` loses its end."""
