@@ -2,6 +2,7 @@
 
 from benchmarks import (
     adversarial,
+    batched_decoding,
     decoding,
     diffusion,
     gpt2_step,
@@ -37,6 +38,7 @@ for benchmark in (
     recording_cost,
     recurrence_speed,
     decoding,
+    batched_decoding,
     gpt2_step,
     diffusion,
     sentence_embeddings,
