@@ -64,6 +64,11 @@ class Served:
     def openai(self) -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.address}/v1", api_key=self.config.token or "none", max_retries=0)
 
+    def complete(self, **options: Any) -> Any:
+        """By the client of OpenAI."""
+        create: Any = self.openai.completions.create
+        return create(**options)
+
     def ask(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """By POST where there is a body."""
         if body is None:

@@ -40,11 +40,10 @@ def test_sixteen_clients_at_once_get_what_the_run_generates(
     asked = [{"temperature": 0.0} if number % 2 else {"temperature": 1.2, "top_p": 0.9} for number in range(16)]
 
     def ask(number: int) -> str:
-        client = served.openai
         options: dict[str, Any] = {"model": name, "prompt": prompts[number], "max_tokens": 24, "seed": number}
         if number % 3:
-            return client.completions.create(**options, **asked[number]).choices[0].text
-        stream = client.completions.create(**options, **asked[number], stream=True)
+            return served.complete(**options, **asked[number]).choices[0].text
+        stream = served.complete(**options, **asked[number], stream=True)
         return "".join(chunk.choices[0].text for chunk in stream)
 
     with ThreadPoolExecutor(16) as pool:
@@ -54,7 +53,7 @@ def test_sixteen_clients_at_once_get_what_the_run_generates(
 
 
 def test_an_answer_has_the_shape_that_openai_gives_it(served: Served, run: Run):
-    answer = served.openai.completions.create(model="gpt2", prompt="12 is", max_tokens=5, **GREEDY)
+    answer = served.complete(model="gpt2", prompt="12 is", max_tokens=5, **GREEDY)
     assert answer.id.startswith("cmpl-")
     assert (answer.object, answer.model) == ("text_completion", "gpt2")
     (choice,) = answer.choices
@@ -69,7 +68,7 @@ def test_an_answer_has_the_shape_that_openai_gives_it(served: Served, run: Run):
 def test_several_prompts_and_samples_are_numbered_by_prompt(served: Served, run: Run):
     prompts = ["12 is", "7 is even"]
     options: dict[str, Any] = {"temperature": 1.0, "seed": 3}
-    answer = served.openai.completions.create(model="gpt2", prompt=prompts, max_tokens=8, n=2, **options)
+    answer = served.complete(model="gpt2", prompt=prompts, max_tokens=8, n=2, **options)
     assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
     texts = ["", "", "", ""]
     predictor: LanguageModel = run.predictor
@@ -86,7 +85,7 @@ def test_several_prompts_and_samples_are_numbered_by_prompt(served: Served, run:
 
 def test_tokens_may_stand_for_texts(served: Served, language_model: LanguageModel):
     tokens = language_model.tokens_of("12 is").tolist()
-    create = served.openai.completions.create
+    create = served.complete
     text = create(model="gpt2", prompt="12 is", max_tokens=6, **GREEDY).choices[0].text
     assert create(model="gpt2", prompt=tokens, max_tokens=6, **GREEDY).choices[0].text == text
     several = create(model="gpt2", prompt=[tokens, tokens], max_tokens=6, echo=True, **GREEDY)
@@ -95,17 +94,17 @@ def test_tokens_may_stand_for_texts(served: Served, language_model: LanguageMode
 
 def test_without_a_seed_texts_differ_and_with_it_they_are_the_same(served: Served):
     def ask(**options: Any) -> str:
-        return served.openai.completions.create(model="gpt2", prompt="1", max_tokens=30, **options).choices[0].text
+        return served.complete(model="gpt2", prompt="1", max_tokens=30, **options).choices[0].text
 
     assert ask() != ask()
     assert ask(seed=-5) == ask(seed=-5)
 
 
 def test_a_length_that_is_not_given_is_the_longest_that_there_is_room_for(served: Served):
-    answer = served.openai.completions.create(model="gpt2", prompt="12 is", **GREEDY)
+    answer = served.complete(model="gpt2", prompt="12 is", **GREEDY)
     assert answer.usage is not None
     assert answer.usage.total_tokens == 65  # the last token need not fit into the context of 64
-    assert served.openai.completions.create(model="lstm", prompt="12 is", **GREEDY).usage.completion_tokens == 100  # type: ignore[union-attr]
+    assert served.complete(model="lstm", prompt="12 is", **GREEDY).usage.completion_tokens == 100
 
 
 def test_a_stop_string_may_span_tokens(served: Served, run: Run, language_model: LanguageModel):
@@ -115,7 +114,7 @@ def test_a_stop_string_may_span_tokens(served: Served, run: Run, language_model:
     end = whole.index(stop)
     for stream in (False, True):
         options: dict[str, Any] = {"max_tokens": 40, "temperature": 1, "seed": 5, "stop": ["never", stop]}
-        answer = served.openai.completions.create(model="gpt2", prompt="12 is", stream=stream, **options)
+        answer = served.complete(model="gpt2", prompt="12 is", stream=stream, **options)
         chunks = list(answer) if stream else [answer]
         assert "".join(chunk.choices[0].text for chunk in chunks) == whole[:end]
         assert chunks[-1].choices[0].finish_reason == "stop"
@@ -125,14 +124,14 @@ def test_a_stream_has_whole_characters_and_ends_as_openai_ends_it(served: Served
     options = {"model": "gpt2", "prompt": "2. é€", "max_tokens": 50, "temperature": 1.5, "seed": 2, "stream": True}
     lines = served.ask("/v1/completions", options).text.split("\n\n")
     assert lines[-2:] == ["data: [DONE]", ""]
-    chunks = list(served.openai.completions.create(**options, stream_options={"include_usage": True}))  # type: ignore[call-overload]
+    chunks = list(served.complete(**options, stream_options={"include_usage": True}))
     assert [chunk.usage for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == 50
     assert len({chunk.id for chunk in chunks}) == 1
     reasons = [chunk.choices[0].finish_reason for chunk in chunks[:-1]]
     assert reasons == [None] * (len(reasons) - 1) + ["length"]
-    whole = served.openai.completions.create(**{**options, "stream": False})  # type: ignore[call-overload]
+    whole = served.complete(**{**options, "stream": False})
     assert "".join(chunk.choices[0].text for chunk in chunks[:-1]) == whole.choices[0].text
     assert len(lines) > 20
 
@@ -144,7 +143,7 @@ def test_log_probabilities_are_those_of_the_model(
 ):
     prompt, length = "12 is é", 6
     options: dict[str, Any] = {"max_tokens": length, "logprobs": 3, "echo": echo, "temperature": 0}
-    answer = served.openai.completions.create(model="gpt2", prompt=prompt, stream=stream, **options)
+    answer = served.complete(model="gpt2", prompt=prompt, stream=stream, **options)
     chunks: Any = list(answer) if stream else [answer]
     text = "".join(chunk.choices[0].text for chunk in chunks)
     found: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
@@ -175,7 +174,7 @@ def test_log_probabilities_are_those_of_the_model(
 
 
 def test_a_prompt_alone_is_scored(served: Served):
-    answer = served.openai.completions.create(model="gpt2", prompt="12 is", max_tokens=0, echo=True, logprobs=0)
+    answer = served.complete(model="gpt2", prompt="12 is", max_tokens=0, echo=True, logprobs=0)
     (choice,) = answer.choices
     assert (choice.text, choice.finish_reason) == ("12 is", "length")
     assert choice.logprobs is not None
@@ -264,7 +263,7 @@ def test_null_stands_for_what_is_left_out(served: Served):
 
 def test_a_model_that_is_not_there_is_not_found(served: Served):
     with pytest.raises(openai.NotFoundError) as caught:
-        served.openai.completions.create(model="gpt5", prompt="1")
+        served.complete(model="gpt5", prompt="1")
     names = "gpt2, bert, lstm, text_classifier, transformer, forecaster"
     body: Any = caught.value.body
     assert body["message"] == f"model must be one of {names}, but got 'gpt5'."

@@ -12,6 +12,8 @@ import openai
 import pytest
 
 from model_server import Gate, Served, Serving, wait_until
+from neuropil.sampling.text.continuous_batching import GrowingText
+from neuropil.server.decoding import TextWriter
 
 BODY: dict[str, Any] = {"model": "lstm", "prompt": "12 is", "max_tokens": 40, "temperature": 0}
 
@@ -75,6 +77,7 @@ def test_who_waits_and_leaves_is_never_begun(serving: Serving):
     with gated(serving, slots=1) as (served, gate):
         writer = served.writer("lstm")
         with begin(served) as first:
+            wait_until(lambda: writer.outstanding == 1)
             with begin(served, prompt="7 is"):
                 wait_until(lambda: writer.outstanding == 2)
             wait_until(lambda: writer.commands.cancel)
@@ -91,7 +94,7 @@ def test_a_full_queue_answers_429_and_when_to_ask_again(serving: Serving):
         waiting = [begin(served) for _ in range(3)]
         wait_until(lambda: writer.outstanding == 3)
         with pytest.raises(openai.RateLimitError) as caught:
-            served.openai.completions.create(**BODY)
+            served.complete(**BODY)
         assert caught.value.response.headers["retry-after"] == "1"
         body: Any = caught.value.body
         assert body["message"] == "The server is busy: 1 texts wait already; ask again later."
@@ -111,7 +114,8 @@ def test_a_client_that_asks_again_gets_its_answer(serving: Serving):
         wait_until(lambda: served.writer("lstm").outstanding == 1)
         patient = served.openai.with_options(max_retries=5)
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(patient.completions.create, **BODY)
+            create: Any = patient.completions.create
+            answer = pool.submit(create, **BODY)
             wait_until(lambda: served.figure('neuropil_requests_total{endpoint="/v1/completions",status="429"}'))
             gate.open()
             read_until(first, b"usage")
@@ -121,19 +125,21 @@ def test_a_client_that_asks_again_gets_its_answer(serving: Serving):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_may_take_so_long(serving: Serving, stream: bool):
     with gated(serving, slots=1, timeout=0.2) as (served, gate):
-        with begin(served, stream=stream) as begun, begin(served, stream=stream) as waiting:
-            wait_until(lambda: served.writer("lstm").outstanding == 2)
-            deadline = time.monotonic() + served.config.timeout
-            gate.let(2)
-            wait_until(lambda: served.writer("lstm").batching.writing)
-            wait_until(lambda: time.monotonic() > deadline)
-            gate.open()
-            late, never = (read_until(each, b"timeout_error").decode() for each in (begun, waiting))
+        writer = served.writer("lstm")
+        with begin(served, stream=stream) as begun:
+            wait_until(lambda: writer.outstanding == 1)
+            with begin(served, stream=stream) as waiting:
+                wait_until(lambda: writer.outstanding == 2)
+                deadline = time.monotonic() + served.config.timeout
+                gate.let(1)
+                wait_until(lambda: time.monotonic() > deadline)
+                gate.open()
+                late, never = (read_until(each, b"timeout_error").decode() for each in (begun, waiting))
         rule = "A request may take 0.2 seconds here, and this one took longer"
         assert f"{rule}." in late
         assert f"{rule}, without leaving the queue." in never
         assert late.startswith("HTTP/1.1 200" if stream else "HTTP/1.1 504")
-        wait_until(lambda: served.writer("lstm").outstanding == 0)
+        wait_until(lambda: writer.outstanding == 0)
 
 
 def test_a_fault_of_the_decoder_fails_one_request(serving: Serving, capsys: pytest.CaptureFixture[str]):
@@ -146,7 +152,7 @@ def test_a_fault_of_the_decoder_fails_one_request(serving: Serving, capsys: pyte
                 raise RuntimeError("a kernel broke")
             return read(slot, tokens)
 
-        decoder.read = fail  # type: ignore[method-assign]
+        decoder.read = fail
         expected = served.ask("/v1/completions", BODY).json()["choices"]
         with ThreadPoolExecutor(2) as pool:
             good = pool.submit(served.ask, "/v1/completions", BODY)
@@ -180,13 +186,19 @@ def test_a_long_prompt_does_not_stop_the_others(serving: Serving):
             wait_until(lambda: writer.batching.writing and writer.batching.writing[0].written == 2)
             with begin(served, prompt="12 is " * 40) as long:
                 wait_until(lambda: writer.commands.begin)
-                gate.let(10)  # five pieces of eight tokens, and as many tokens of the other text, or one more
-                wait_until(lambda: not gate.steps._value)  # type: ignore[attr-defined]
-                wait_until(lambda: writer.batching.writing[0].written >= 7)
-                assert 32 <= writer.batching.reading[0].read <= 48
+                gate.let(11)  # a token, then by turns a piece of eight tokens and a token of the other text
+                first, second = _texts(writer, 2)
+                wait_until(lambda: (first.written, second.read) == (8, 40))
+                assert second.written == 0
                 gate.open()
                 read_until(long, b"usage")
             read_until(short, b"usage")
+
+
+def _texts(writer: TextWriter, count: int) -> list[GrowingText]:
+    """When the thread has so many."""
+    wait_until(lambda: len(writer.writing) == count)
+    return list(writer.writing)
 
 
 def test_shutting_down_finishes_what_is_begun_and_refuses_what_comes(serving: Serving):
@@ -207,16 +219,15 @@ def test_shutting_down_finishes_what_is_begun_and_refuses_what_comes(serving: Se
 
 
 def test_what_is_not_done_when_the_time_is_over_is_told_so(serving: Serving):
-    with (
-        gated(serving, slots=1, drain=0.0) as (served, gate),
-        begin(served, stream=True) as running,
-        begin(served) as waiting,
-    ):
-        gate.let(2)
-        wait_until(lambda: served.writer("lstm").outstanding == 2)
-        read_until(running, b"data: ")
-        served.server.handle_exit(15, None)
-        wait_until(lambda: served.writer("lstm").closing)
-        gate.let(1)
-        assert b'"The server is shutting down."' in read_until(running, b"shutting_down")
-        assert read_until(waiting, b"shutting_down").startswith(b"HTTP/1.1 503")
+    with gated(serving, slots=1, drain=0.0) as (served, gate):
+        writer = served.writer("lstm")
+        with begin(served, stream=True) as running:
+            gate.let(2)
+            read_until(running, b"data: ")
+            with begin(served) as waiting:
+                wait_until(lambda: writer.outstanding == 2)
+                served.server.handle_exit(15, None)
+                wait_until(lambda: writer.closing)
+                gate.let(1)
+                assert b'"The server is shutting down."' in read_until(running, b"shutting_down")
+                assert read_until(waiting, b"shutting_down").startswith(b"HTTP/1.1 503")

@@ -6,7 +6,7 @@ from neuropil.server.prometheus import Counts, Gauge, Times
 
 def test_figures_are_what_prometheus_reads(served: Served):
     before = {name: served.figure(f'{name}{{model="gpt2"}}') for name in ("neuropil_generated_tokens_total",)}
-    served.openai.completions.create(model="gpt2", prompt="12 is", max_tokens=7, temperature=0)
+    served.complete(model="gpt2", prompt="12 is", max_tokens=7, temperature=0)
     served.ask("/v1/completions", {"model": "gpt2"})
     served.ask("/nobody/knows/this")
     answer = served.ask("/metrics")

@@ -224,19 +224,19 @@ class TextWriter:
         self._send(news)
 
     def _measure(self, each: _Writing, update: TextUpdate, now: float) -> None:
-        figures, labels = self.figures, {"model": self.name}
+        figures, model = self.figures, self.name
         if update.failure is not None:
-            figures.failures.add(**labels)
+            figures.failures.add(model=model)
             log_fault(update.failure)
         if update.written:
-            figures.generated_tokens.add(update.written, **labels)
+            figures.generated_tokens.add(update.written, model=model)
             if each.latest is None:
-                figures.first_token.observe(now - each.call.asked, **labels)
+                figures.first_token.observe(now - each.call.asked, model=model)
             else:
-                figures.token_seconds.observe(now - each.latest, **labels)
+                figures.token_seconds.observe(now - each.latest, model=model)
             each.latest = now
         if update.ended and each.begun is not None:
-            figures.text_seconds.observe(now - each.begun, **labels)
+            figures.text_seconds.observe(now - each.begun, model=model)
 
     def _send(self, news: Sequence[tuple[TextCall, tuple[int, TextUpdate] | Refusal]]) -> None:
         """To the event loop, which is woken once."""

@@ -1,7 +1,7 @@
 """What a model can be asked beside text generation: each endpoint's fields, and how they are answered."""
 
 import base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -111,7 +111,7 @@ class Endpoint:
     protocol: type
     fields: type[Config]
     required: tuple[str, ...]
-    answer: "Callable[[Asked], Awaitable[Body]]"
+    answer: "Callable[[Asked], Coroutine[Any, Any, Body]]"
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ class ContinuousBatching:
             text.read += 1
         found: Sequence[Logits | Exception]
         try:
-            found = self.decoder.step(slots, tokens)
+            found = list(self.decoder.step(slots, tokens))
         except Exception:
             for slot in slots:
                 self.decoder.clear(slot)
