@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist w
 # Of the test part of seed 0; a test makes sure of it.
 UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
 
-.PHONY: help demo lab test test-all mutants check format bench claims docs pictures lab-pictures lab-screenshots release lists hooks clean
+.PHONY: help demo lab test test-all mutants torture check format bench claims docs pictures lab-pictures lab-screenshots release lists hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -30,6 +30,9 @@ test-all: .venv/test ## the tests and the longer learning checks, with new examp
 
 mutants: .venv/test ## change the sources in small ways, and see whether a test fails; MINUTES=25
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),25)
+
+torture: .venv/bench ## kill runs of ten systems 200 times at random moments, and resume them to the same bits; twenty minutes
+	$(BIN)/python -m benchmarks.claims --only torture
 
 check: .venv/check ## format, lint, types, import direction: what CI and the commit hook run
 	$(BIN)/ruff format --check

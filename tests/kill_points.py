@@ -2,7 +2,7 @@
 
 One process imports what is slow to import, and forks a child for each case, which does the real thing. The child is
 ended by the kernel: by SIGKILL, or by SIGXFSZ where it writes past RLIMIT_FSIZE, in the middle of a file. Nothing in it
-gets to clean up.
+gets to clean up. It can also be left without memory.
 """
 
 import json
@@ -43,11 +43,14 @@ class KillPoints:
     def __exit__(self, *exception: object) -> None:
         self.process.communicate()
 
-    def run(self, code: str, folder: Path, *, change: int | None = None, size: int | None = None) -> Ending:
-        """`code` has `folder`; it dies before its change of that number, or when a file would be longer than `size`."""
+    def run(
+        self, code: str, folder: Path, *, change: int | None = None, size: int | None = None, room: int | None = None
+    ) -> Ending:
+        """`code` has `folder`; it dies before its change of that number, or when a file would be longer than `size`. It
+        may allocate `room` bytes."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        request = {"code": code, "folder": str(folder), "change": change, "size": size}
+        request = {"code": code, "folder": str(folder), "change": change, "size": size, "room": room}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return Ending(**json.loads(self.process.stdout.readline()))
@@ -95,6 +98,9 @@ def die_or_live(request: Mapping[str, Any], pipe: int) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["size"],) * 2)
+    if request["room"] is not None:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + request["room"],) * 2)
     try:
         exec(request["code"], {"folder": Path(folder)})  # noqa: S102
     except BaseException as error:

@@ -71,6 +71,19 @@ def test_a_model_that_fits_is_built():
     assert len(initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(6))), seed=0)) == 6
 
 
+@pytest.mark.usefixtures("megabyte")
+def test_what_several_processes_train_need_only_be_built_by_each(monkeypatch: pytest.MonkeyPatch):
+    """242,400 numbers of 4 bytes, and then 262,600."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert len(initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(24))), seed=0)) == 24
+    with pytest.raises(InputError) as error:
+        initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(26))), seed=0)
+    assert (
+        str(error.value)
+        == "a model must fit into memory, but got at least 1.05 MB, of 1.02 MB free: choose smaller sizes."
+    )
+
+
 def test_a_large_model_is_counted_first_and_built_as_if_it_were_small(monkeypatch: pytest.MonkeyPatch):
     def build() -> nn.Module:
         model = nn.Sequential(nn.Linear(30, 30), nn.LSTM(30, 30), nn.BatchNorm1d(30))

@@ -162,7 +162,7 @@ def test_a_program_reads_share_time_left_and_numbers_in_a_file(clock: list[float
             "numbers": {},
         }
         clock[0] += 30
-        display.update(0.25, "loss 2.1000", loss=2.1, step=3, other=float("nan"))
+        display.update(0.25, "loss 2.1000", numbers={"loss": 2.1, "step": 3, "other": float("nan")})
     assert json.loads(followed.read_text()) == {
         "title": "gpt2",
         "share": 0.25,
@@ -179,7 +179,7 @@ def test_the_file_is_written_often_and_lines_as_seldom_as_without_it(
         for step in range(1, 21):
             clock[0] += 0.5
             assert display.due()
-            display.update(step / 40, step=step)
+            display.update(step / 40, numbers={"step": step})
             assert json.loads(followed.read_text())["numbers"] == {"step": step}
     assert capsys.readouterr().err == "gpt2: 25 %  0:15 left\ngpt2: 50 %  0:10 left\n"
 

@@ -34,6 +34,12 @@ class StorageError(NeuropilError, OSError):
     """A file or folder could not be written: no room, no right, or a disk that fails."""
 
 
+class LostProcessError(NeuropilError):
+    """One of the processes that train together has ended, and so the others cannot go on."""
+
+    exit_code = 1
+
+
 class DataWarning(UserWarning):
     """Data was read, but not all of it as it stands: one sentence says what was done to it."""
 

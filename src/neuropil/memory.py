@@ -1,6 +1,7 @@
 """What would not fit into memory is refused before any of it is allocated, with an estimate in the sentence."""
 
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -56,6 +57,16 @@ def require_room(what: str, needed: float) -> None:
         raise InputError(f"{what} must fit into memory", got=got, fix=FIX)
 
 
+def bytes_of(text: str, what: str) -> float:
+    """Of what a person writes: "80GB"."""
+    units = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", text)
+    size = float(found[1]) * units.get(found[2].upper(), 0) if found else 0
+    if size <= 0:
+        raise InputError(f"{what} must be a number of bytes above 0", got=f"{text!r}", fix="write for instance 80GB")
+    return size
+
+
 class _LargeModel(Exception):  # noqa: N818 (no error: it is counted then)
     pass
 
@@ -94,12 +105,14 @@ class BoundedModel(TorchFunctionMode):
 
 
 def bounded(build: Callable[[], M]) -> M:
-    """What `build` makes, if it can be trained here. One that is not small is built without numbers first."""
+    """What `build` makes, if it can be trained here. One that is not small is built without numbers first. What several
+    processes build, as torchrun starts them, may be divided among them before it is trained."""
+    bytes_each = BYTES_TO_TRAIN if os.environ.get("WORLD_SIZE", "1") == "1" else BYTES_TO_USE
     try:
-        with BoundedModel(only_small=True):
+        with BoundedModel(bytes_each, only_small=True):
             return build()
     except _LargeModel:
-        with torch.device("meta"), BoundedModel():
+        with torch.device("meta"), BoundedModel(bytes_each):
             build()
         return build()
 

@@ -38,10 +38,16 @@ def console() -> "Console":
     return Console(stderr=True)
 
 
+def is_heard() -> bool:
+    """Of the processes that torchrun has started, the first alone shows and says something."""
+    return "WORLD_SIZE" not in os.environ or os.environ.get("RANK", "0") == "0"
+
+
 class Display:
     """Use as a context, and `update` it."""
 
     def __init__(self, title: str, *, show: bool = True):
+        show = show and is_heard()
         self.title, self.show = title, show
         self.bar: Any = None  # of rich, on a terminal
         self.task: Any = None
@@ -97,13 +103,17 @@ class Display:
         return self.show and time.monotonic() - self.last >= pause
 
     def update(
-        self, share: float | None, *figures: str, parts: Mapping[str, float] | None = None, **numbers: float
+        self,
+        share: float | None,
+        *figures: str,
+        numbers: Mapping[str, float] | None = None,
+        parts: Mapping[str, float] | None = None,
     ) -> None:
         """`share` is how much is done, from 0 to 1, where that is known. `figures` are what else to show, the most
         important first: what does not fit on the terminal is left out. `parts` are under way at once, each with its own
         share, and on a terminal its own bar. `numbers` are for a program that follows."""
         self.last = time.monotonic()
-        self._write(share, numbers)
+        self._write(share, numbers or {})
         if self.bar is not None:
             self._show_parts(parts or {})
         else:

@@ -1,4 +1,4 @@
-"""Disks that are small or read-only, for as long as a test takes."""
+"""Disks that are small or read-only for as long as a test takes, and processes that are killed."""
 
 import shutil
 import subprocess
@@ -7,7 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from kill_points import KillPoints
+
 Mount = Callable[[str], Path]
+IMPORTS = """
+import warnings
+warnings.filterwarnings("error")
+import neuropil.runs.start, neuropil.runs.trash, neuropil.runs.tuning.folder
+import neuropil.recipes.mlp, neuropil.tasks.classification.report, sklearn.linear_model
+import neuropil.lab.queue.job, neuropil.lab.uploads, neuropil.data.tokenizers.learned
+"""
+
+
+@pytest.fixture(scope="session")
+def mortal() -> Iterator[KillPoints]:
+    with KillPoints(IMPORTS) as server:
+        yield server
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,6 @@ from neuropil.runs.run import load
 from neuropil.runs.trash import DAY, KEPT_SECONDS, delete_run, deleted_runs, restore_run
 from neuropil.training.history import read_history
 
-IMPORTS = """
-import warnings
-warnings.filterwarnings("error")
-import neuropil.runs.start, neuropil.runs.trash, neuropil.runs.tuning.folder
-import neuropil.recipes.mlp, neuropil.tasks.classification.report, sklearn.linear_model
-import neuropil.lab.queue.job, neuropil.lab.uploads, neuropil.data.tokenizers.learned
-"""
 TRAIN = """
 from neuropil.runs.start import train
 options = {"epochs": 2, "hidden_sizes": (16,), "batch_size": 512, "updates": 7}
@@ -41,12 +34,6 @@ run = load(folder / "run")
 with locked(run.folder):
     complete(run, run.experiment(), False, report=False)
 """
-
-
-@pytest.fixture(scope="module")
-def mortal() -> Iterator[KillPoints]:
-    with KillPoints(IMPORTS) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_saved_run_is_loaded_without_its_checkpoint(run: Run, tmp_path: Path):
+    share = run.folder / "checkpoint" / "step-1" / "shard.safetensors"
+    share.parent.mkdir(parents=True)
+    share.touch()
     assert run.save(tmp_path / "run.zip") == tmp_path / "run.zip"
     loaded = neuropil.load(tmp_path / "run.zip")
     assert loaded.folder == tmp_path / "run"
     names = [{path.name for path in each.folder.iterdir()} for each in (run, loaded)]
-    assert names[0] - names[1] == {"checkpoint.safetensors"}
+    assert names[0] - names[1] == {"checkpoint.safetensors", "checkpoint"}
     assert names[1] - names[0] == set()
     assert loaded.evaluate() == run.evaluate()
     assert neuropil.load(tmp_path / "run.zip").folder == loaded.folder  # not unpacked again

@@ -173,6 +173,18 @@ class MultiHeadAttention(nn.Module):
         self.heads = len(kept)
         self.head_mask = None if self.head_mask is None else self.head_mask[kept.to(self.head_mask.device)]
 
+    @torch.no_grad()
+    def split_projection(self) -> None:
+        """Keep W^Q, W^K and W^V in three layers, as without `fused`."""
+        if not self.fused:
+            return
+        matrices, inner, width = self._matrices(), self.heads * self.head_width, self.projection.in_features
+        self.query, self.key, self.value = (_linear(width, inner, self.projection.bias is not None) for _ in range(3))
+        self.fused = False
+        del self.projection
+        for own, part in zip(self._matrices(), matrices, strict=True):
+            own.data = part.clone()
+
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> Self:
         """The same attention with the same weights. Batches come first here, whatever `batch_first` is."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import LOCK, is_part, replacing, storing
+from neuropil.training.checkpoint import checkpoints_below
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
@@ -27,7 +28,9 @@ LARGEST, MOST_FILES = 16 * 2**30, 10_000
 def pack(run: "Run", path: Path) -> Path:
     if path.suffix.lower() != ".zip":
         raise InputError("a run is saved as a .zip file", got=f"{str(path)!r}", fix=f"name it {path.name}.zip")
-    files = [file for file in sorted(run.folder.rglob("*")) if file.is_file() and file.name != "checkpoint.safetensors"]
+    left_out = set(checkpoints_below(run.folder))
+    found = (file for file in sorted(run.folder.rglob("*")) if file.is_file())
+    files = [file for file in found if not left_out & {file, *file.parents}]
     files = [file for file in files if file.name != LOCK and not is_part(file)]  # of a process that is at work
     folder = run.folder.absolute()
     # A machine whose clock stood at 1970 has files from before the first year that a zip knows.

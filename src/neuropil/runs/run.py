@@ -391,10 +391,12 @@ def load(folder: str | Path) -> Run:
         got, fix = f"the search in {str(folder)!r}", f"open its best run, {folder / 'best'}, or neuropil resume it"
         raise RunError("a run is a folder with a config.json", got=got, fix=fix)
     if not path.exists():
+        rest = [name for name in ("metrics.jsonl", "model.safetensors") if (folder / name).exists()]
+        whole = f"restore it beside {' and '.join(rest)}" if rest else None
         raise RunError(
             "a run is a folder with a config.json",
             got=f"{str(folder)!r}",
-            fix=newest_run(folder) or "make one with neuropil train NAME",
+            fix=whole or newest_run(folder) or "make one with neuropil train NAME",
         )
     run = Run(folder, read_settings(folder))
     try:

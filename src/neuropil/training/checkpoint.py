@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
@@ -13,6 +13,15 @@ from neuropil.training.optimizers import Optimizer
 from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
+FILE, SHARES = "checkpoint.safetensors", "checkpoint"
+"""In a run folder: the checkpoint of a whole model, or a folder of the shares of a divided one."""
+Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], WeightAverage | None]
+"""A model, its optimisers by the names of the phases, the phases, and the moving average."""
+
+
+def checkpoints_below(folder: Path) -> list[Path]:
+    """Files and folders, also of what was trained beside the run."""
+    return [*folder.rglob(FILE), *(path for path in folder.rglob(SHARES) if path.is_dir())]
 
 
 def save(
@@ -42,20 +51,28 @@ def load(
     average: WeightAverage | None,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Fill the model, the optimisers and the average; return the saved states of the run and of the learner."""
+    tensors, state = read(path)
+    load_state(model, under("model/", tensors), path)
+    if average is not None:
+        average.load(under("average/", tensors))
+    for phase in phases:
+        saved = under(f"optimizer/{phase.name}/", tensors)
+        for name, parameter in phase.parameters.items():
+            if moments := under(f"{name}/", saved):
+                optimizers[phase.name].state[parameter] = {
+                    k: value.to(parameter.device) for k, value in moments.items()
+                }
+    return state, under("learner/", tensors)
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """All tensors, and where the run stood."""
     tensors, facts = read_tensors(path)
     if facts.get("format") != FORMAT:
         rule, fix = f"{path} must be a checkpoint of format {FORMAT}", "use the neuropil version that wrote it"
         raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)
-    load_state(model, _under("model/", tensors), path)
-    if average is not None:
-        average.load(_under("average/", tensors))
-    for phase in phases:
-        saved = _under(f"optimizer/{phase.name}/", tensors)
-        for name, parameter in phase.parameters.items():
-            if state := _under(f"{name}/", saved):
-                optimizers[phase.name].state[parameter] = {k: value.to(parameter.device) for k, value in state.items()}
-    return facts["state"], _under("learner/", tensors)
+    return tensors, facts["state"]
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -24,7 +24,7 @@ from neuropil.training import checkpoint
 from neuropil.training.divergence import finite
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
-from neuropil.training.weights import load_model, require_weights, save_model
+from neuropil.training.weights import load_model, require_readable, save_model
 
 SECONDS_PER_CALL = 0.5
 MEASURED_SECONDS = 0.5
@@ -109,7 +109,7 @@ class _ChunkLoop:
             state, _ = checkpoint.load(self.checkpoint_path, self.model, {}, (), None)
             self.state = ChunkState(**state)
             if self.state.finished:
-                require_weights(self.weights_path, self.checkpoint_path)
+                require_readable(self.weights_path, self.checkpoint_path)
         self.history = History(folder, step=self.state.step, rows=self.state.rows, tensorboard=config.tensorboard)
         self.chunks = config.chunks or config.epochs * len(learner)
         self.read, self.opened = 0, time.monotonic()
@@ -121,7 +121,7 @@ class _ChunkLoop:
         while self.state.step < self.chunks:
             self._call()
             if display.due():
-                display.update(self.state.step / self.chunks, *self._figures(), **self._numbers())
+                display.update(self.state.step / self.chunks, *self._figures(), numbers=self._numbers())
             if self.state.step % len(self.learner) == 0 or self.state.step == self.chunks:
                 self._end_epoch()
             if stop.requested:

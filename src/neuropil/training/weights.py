@@ -54,7 +54,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
 
 
-def require_weights(path: Path, checkpoint: Path) -> None:
+def require_readable(path: Path, checkpoint: Path) -> None:
     """Before a run goes on from a checkpoint that counts on the weights beside it."""
     try:
         with safe_open(path, framework="pt"):
@@ -78,15 +78,20 @@ def load_model(path: Path, model: nn.Module) -> dict[str, Any]:
 
 def load_state(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
     expected = unique_state(model)
-    problems = [f"{name} is missing" for name in expected if name not in tensors]
-    problems += [f"{name} is unknown" for name in tensors if name not in expected]
-    problems += [
-        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(own.shape)}"
-        for name, own in expected.items()
-        if name in tensors and tensors[name].shape != own.shape
-    ]
-    if problems:
-        raise RunError(f"{path} must hold the weights of {type(model).__name__}", got="; ".join(problems[:8]))
+    require_weights(type(model).__name__, {name: own.shape for name, own in expected.items()}, tensors, path)
     with torch.no_grad():
         for name, own in expected.items():
             own.copy_(tensors[name])
+
+
+def require_weights(model: str, expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], path: Path) -> None:
+    """As many, under the same names, of the same shapes."""
+    problems = [f"{name} is missing" for name in expected if name not in tensors]
+    problems += [f"{name} is unknown" for name in tensors if name not in expected]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(shape)}"
+        for name, shape in expected.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    if problems:
+        raise RunError(f"{path} must hold the weights of {model}", got="; ".join(problems[:8]))

@@ -121,7 +121,7 @@ def test_one_sentence_says_that_it_is_read_from_disk_and_where_its_tokens_are(co
     characters = sum(map(len, on_disk.learned_texts))
     assert note == (
         f"The text has more than 1.07 GB and is read from disk: its tokens are kept in {on_disk.train.folder}, its "
-        f"vocabulary is learned from {characters:,} characters that are spread evenly over it, at most 4,000,000 "
+        f"vocabulary is learned from {characters:,} characters that are spread evenly over it, at most 1,000,000 "
         "characters are held out for validation and for the test each, and baselines read the last 5,000 before them."
     ).replace("1.07 GB", "1 kB")
 
@@ -156,13 +156,13 @@ files.MOST_IN_MEMORY = 1_000
 def tokens(path, stop=False):
     corpus = prepare_text(TextDataConfig(data=(Path(path),)))
     tokenizer = learn_merges(corpus.learned_texts, 300)
-    encode = stored.encode_pieces
+    encode = stored.encode_blocks
     def slowly(*arguments):
         yield from encode(*arguments)
         print("half", flush=True)
         sys.stdin.read()
     if stop:
-        stored.encode_pieces = slowly
+        stored.encode_blocks = slowly
     return corpus.tokens(tokenizer)["train"]
 """
 

@@ -7,22 +7,16 @@ once for all runs on the same files, in the user's cache folder, by one process 
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
 from pathlib import Path
-
-import numpy as np
-from jaxtyping import Int32
 
 from neuropil.data.corpus.sources import TextFiles
 from neuropil.data.corpus.token_file import TokenFile, type_for, write_tokens
-from neuropil.data.tokenizers.encoding import AnyTokenizer, own_threads, pieces_of
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_blocks
 from neuropil.errors import InputError
 from neuropil.files import cache_folder, in_turn, remove_parts, write_text
 from neuropil.memory import written
@@ -30,14 +24,12 @@ from neuropil.progress import measured
 
 MOST_IN_MEMORY = 2**28
 """Bytes of a text that is read as a whole: what a text gives does not depend on the machine."""
-MOST_HELD_OUT = 4_000_000
+MOST_HELD_OUT = 1_000_000
 """Characters of each part that is held out: more would not tell more, and scoring reads all of them."""
 ENDING = 8_000_000
 """Characters before those, which the strongest baselines read."""
 SAMPLE_BLOCK, MOST_BLOCKS = 2**16, 2**10
 """Characters of a block, and blocks of the sample, of which there is half at the least."""
-PIECES_AT_ONCE = 8
-"""Cut into tokens by one thread."""
 VERSION = 1
 """Of what is kept."""
 WORDS = re.compile(r"\s.*\s", re.DOTALL)
@@ -85,7 +77,7 @@ class StoredText:
             if not path.exists():
                 remove_parts(self.folder)
                 self._require_room(tokenizer)
-                write_tokens(path, encode_pieces(tokenizer, self.pieces(), len(self)), len(tokenizer))
+                write_tokens(path, encode_blocks(tokenizer, self.pieces(), len(self)), len(tokenizer))
         return TokenFile(path, len(tokenizer), f"{self.summary.fingerprint} {tokenizer.fingerprint}")
 
     def _require_room(self, tokenizer: AnyTokenizer) -> None:
@@ -180,29 +172,3 @@ def whole_words(block: str) -> str:
     """Without the word that is cut at either end, where there is white space at all."""
     found = WORDS.search(block)
     return found[0] if found else block
-
-
-# --- the second -------------------------------------------------------------------------------------------------------
-
-
-def encode_pieces(tokenizer: AnyTokenizer, pieces: Iterable[str], length: int) -> Iterator[Int32[np.ndarray, " token"]]:
-    """The tokens of the whole text, which has about `length` characters: some pieces are under way in every thread."""
-
-    def encode(group: Sequence[str]) -> Int32[np.ndarray, " token"]:
-        return np.fromiter(chain.from_iterable(tokenizer.encode(group)), np.int32)
-
-    threads = os.cpu_count() or 1
-    cut = pieces_of(pieces)
-    groups = measured(
-        iter(lambda: [*islice(cut, PIECES_AT_ONCE)], []),
-        "Splitting the text into tokens",
-        lambda group: sum(map(len, group)),
-        length,
-    )
-    waiting = deque[Future[Int32[np.ndarray, " token"]]]()
-    with own_threads(), ThreadPoolExecutor(threads) as pool:
-        for group in groups:
-            waiting.append(pool.submit(encode, group))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        yield from (each.result() for each in waiting)

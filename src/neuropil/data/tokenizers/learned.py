@@ -67,6 +67,8 @@ class Tokenizer:
     def __len__(self) -> int:
         return len(self._ids)
 
+    independent_words = True
+
     @property
     def fingerprint(self) -> str:
         return fingerprint_of(self._tokenizer)

@@ -92,6 +92,12 @@ class PublishedTokenizer:
     def fingerprint(self) -> str:
         return fingerprint_of(self._tokenizer)
 
+    @property
+    def independent_words(self) -> bool:
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        reaching = any(token.lstrip or token.rstrip or len(token.content.split()) > 1 for token in added)
+        return not reaching and "add_prefix_space=True" not in repr(self._tokenizer.pre_tokenizer)
+
     def encode(self, texts: Sequence[str], *, special: bool = False, longest: int | None = None) -> list[list[int]]:
         """Token numbers, with `special` between start and end; what is longer than `longest` loses its end."""
         before, after = (self._before, self._after) if special else ([], [])

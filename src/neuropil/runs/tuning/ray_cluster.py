@@ -4,6 +4,7 @@ Every machine needs neuropil, and sees the folder of the search and the data at 
 below to send it to them; what neuropil writes holds none of it.
 """
 
+import logging
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,13 +71,15 @@ class RayHost:
         self.actor.kill.remote()
 
     def ending(self) -> tuple[int, str]:
-        if self.ended is None:
-            try:
-                self.ended = self._ask("ending")
-            except self.ray.exceptions.RayError:
-                self.ended = GONE
-            self.ray.kill(self.actor)
-        return self.ended
+        if self.ended is not None:
+            return self.ended
+        try:
+            ended = self._ask("ending")
+        except self.ray.exceptions.RayError:
+            ended = GONE
+        self.ray.kill(self.actor)
+        self.ended = ended
+        return ended
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class RayCluster:
             host, colon, port = address.removeprefix("ray://").rpartition(":")
             if colon:  # Ray itself would wait for it to the end of days
                 socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, ValueError, RuntimeError) as error:
             fix = "start one with `ray start --head`, or leave --ray out"
             raise InputError("--ray must name a Ray cluster that runs", got=f"{address!r}", fix=fix) from error
