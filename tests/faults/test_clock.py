@@ -109,8 +109,9 @@ def copied(trained: Run, folder: Path, created: float, modified: float) -> None:
     content = json.loads(config.read_text())
     content["neuropil"]["created"] = datetime.fromtimestamp(time.time() + created).astimezone().isoformat()
     config.write_text(json.dumps(content))
+    then = time.time() + modified
     for path in (*folder.iterdir(), folder):
-        os.utime(path, (time.time() + modified,) * 2)
+        os.utime(path, (then, then))
 
 
 def test_a_run_from_the_future_is_listed_and_is_not_the_newest(trained: Run, tmp_path: Path):
