@@ -183,7 +183,21 @@ TEXTS = ("text\tlabel\n" + "".join(f"it was {word} indeed\t{word}\n" for word in
 PAIRS = ("en\tde\n" + "".join(f"{n} apples\t{n} Äpfel\n" for n in range(20))).encode()
 TAGS = ("the\tDET\ndog\tNOUN\n\n" * 12).encode()
 OBJECTS = "".join(f'{{"translation": {{"en": "{n} apples", "de": "{n} \\u00c4pfel"}}}}\n' for n in range(20)).encode()
+SHARD = "".join(f'{{"text": "{n} apples, and more of them", "number": {n}}}\n' for n in range(40)).encode()
 NETWORK = Path(__file__).parents[2] / "src/neuropil/data/networks/embedded.toml"
+
+
+def parquet_seeds() -> Sequence[bytes]:
+    import pyarrow
+    from pyarrow import parquet
+
+    found = []
+    for packing in ("none", "snappy", "zstd"):
+        file = io.BytesIO()
+        table = pyarrow.table({"text": ["it was good indeed"] * 30, "number": list(range(30))})
+        parquet.write_table(table, file, compression=packing, row_group_size=10)
+        found.append(file.getvalue())
+    return found
 
 
 def read_table(path: Path) -> Any:
@@ -283,6 +297,21 @@ DATA_READERS = (
         text,
         lambda: [TEXTS * 20],
         written("text.txt", lambda path: prepare_text(TextDataConfig(data=(path,)))),
+    ),
+    Reader(
+        "text-shards",
+        "JSON Lines of texts",
+        text,
+        lambda: [SHARD],
+        written("texts.jsonl", lambda path: prepare_text(TextDataConfig(data=(path,)))),
+    ),
+    Reader(
+        "parquet",
+        "Parquet of texts",
+        mutations.any_bytes,
+        parquet_seeds,
+        written("texts.parquet", lambda path: prepare_text(TextDataConfig(data=(path,)))),
+        cases=MILLION,
     ),
     Reader(
         "network",

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import shutil
+import weakref
 import zipfile
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any, get_type_hints
 from urllib.parse import unquote
 
 from benchmarks.fuzzing import mutations
-from benchmarks.fuzzing.model_files import small_run
+from benchmarks.fuzzing.model_files import small_run, write_folder
 from benchmarks.fuzzing.reader import MB, Read, Reader
 from neuropil.config import Config
-from neuropil.lab.app import create_app
-from neuropil.lab.security import Access
+from neuropil.http.access import Access
+from neuropil.lab.app import create_app as create_lab
 from neuropil.lab.uploads import Uploads
 from neuropil.lab.view import VIEWS, LabView
+from neuropil.server.app import create_app as create_server
+from neuropil.server.config import ServerConfig
+from neuropil.server.guard import Draining
+from neuropil.server.models import open_models
+from neuropil.server.prometheus import Figures
 
 Message = MutableMapping[str, Any]
 SYSTEMS = ("mlp", "gpt2", "forecaster", "spiking_network")
@@ -46,13 +52,18 @@ def _usual(view: LabView, action: str) -> dict[str, Any]:
 
 def asked_lab(folder: Path) -> Read:
     shutil.copytree(small_run(), folder / "runs" / "mlp")
-    app = create_app(folder / "runs", Access("127.0.0.1"))
+    return asking(create_lab(folder / "runs", Access("127.0.0.1")))
+
+
+def asking(app: Any) -> Read:
+    loop = asyncio.new_event_loop()
 
     def ask(content: bytes) -> Any:
         line, _, body = content.partition(b"\n")
         path, _, query = line.decode("latin-1").partition("?")
-        return asyncio.run(answered(app, "POST", path, query, body))
+        return loop.run_until_complete(answered(app, "POST", path, query, body))
 
+    weakref.finalize(ask, loop.close)
     return ask
 
 
@@ -81,11 +92,13 @@ async def answered(app: Any, method: str, path: str, query: str, body: bytes) ->
         sent.append(message)
 
     await app(scope, receive, send)
-    status = next(message["status"] for message in sent if message["type"] == "http.response.start")
+    start = next(message for message in sent if message["type"] == "http.response.start")
+    status = start["status"]
     whole = b"".join(message.get("body", b"") for message in sent)
-    if status >= 500:
-        raise AssertionError(f"the lab answered {status}: {whole[:200]!r}")
-    json.loads(whole)
+    if status == 500:
+        raise AssertionError(f"the answer was {status}: {whole[:200]!r}")
+    if b"json" in dict(start["headers"]).get(b"content-type", b""):
+        json.loads(whole)
     return f"{path} {status}"
 
 
@@ -122,9 +135,40 @@ def uploaded(folder: Path) -> Read:
     return upload
 
 
+# --- the server -------------------------------------------------------------------------------------------------------
+
+SERVED = ("gpt2", "bert")
+BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("completions", {"model": "gpt2", "prompt": "the quick", "max_tokens": 2, "temperature": 0}),
+    ("completions", {"model": "gpt2", "prompt": ["the", "fox"], "max_tokens": 2, "n": 2, "stop": ["x"], "seed": 1}),
+    ("completions", {"model": "gpt2", "prompt": [5, 6, 7], "max_tokens": 1, "top_p": 0.5, "echo": True, "logprobs": 2}),
+    ("completions", {"model": "gpt2", "prompt": "the", "stream": True, "stream_options": {"include_usage": True}}),
+    ("fill", {"model": "bert", "input": "the [MASK] fox", "top": 3}),
+    ("embeddings", {"model": "bert", "input": ["the fox", "a dog"], "encoding_format": "base64"}),
+)
+
+
+def body_seeds() -> Sequence[bytes]:
+    return [f"/v1/{path}\n{json.dumps(body)}".encode() for path, body in BODIES]
+
+
+def asked_server(folder: Path) -> Read:
+    for family in SERVED:
+        write_folder(family, folder / family)
+    config = ServerConfig(slots=2, max_tokens=8, timeout=5.0)
+    figures, draining = Figures(), Draining()
+    models = open_models([str(folder / name) for name in SERVED], config, figures)
+    ask = asking(create_server(models, Access("127.0.0.1"), config, figures, draining))
+    weakref.finalize(ask, models.close)
+    return ask
+
+
 question: Callable[..., bytes] = mutations.below_first_line(mutations.any_json)
 REQUEST_READERS = (
-    Reader("lab", "bodies of the lab's requests", question, question_seeds, asked_lab, cases=20_000),
+    Reader(
+        "server", "bodies of the server's requests", question, body_seeds, asked_server, cases=20_000, bound=500 * MB
+    ),
+    Reader("lab", "bodies of the lab's requests", question, question_seeds, asked_lab, cases=20_000, bound=500 * MB),
     Reader(
         "uploads",
         "files and archives sent to the lab",

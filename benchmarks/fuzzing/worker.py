@@ -24,6 +24,8 @@ from benchmarks.fuzzing.reader import Reader
 MEMORY_FOLDER = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())  # noqa: S108
 PATIENCE = 20.0
 """Seconds after which a case hangs."""
+SECONDS_TO_BEGIN = 200
+"""That a reader has at first: some compile kernels."""
 MOST_SEEDS = 400
 """Cases that are kept to be changed further, since nothing before had their outcome."""
 ALLOCATED = 8
@@ -54,13 +56,13 @@ def fuzz(reader: Reader, cases: int, seconds: float, seed: int = 0) -> Result:
     """A child is started again where one died, with other changes."""
     result, seeds = Result(), [*reader.seeds()]
     with mmap.mmap(-1, HEADER.size + 4 * LONGEST) as shared, tempfile.TemporaryDirectory(dir=MEMORY_FOLDER) as name:
-        found, end = Path(name, "found"), time.monotonic() + seconds
+        found = Path(name, "found")
         found.mkdir()
-        while result.cases < cases and time.monotonic() < end:
+        while result.cases < cases and result.seconds < seconds:
             HEADER.pack_into(shared, 0, 0, 0, 0.0, 0.0, 0.0, 0)
             child = os.fork()
             if child == 0:
-                _child(reader, seeds, cases - result.cases, end, seed, shared, Path(name))
+                _child(reader, seeds, cases - result.cases, seconds - result.seconds, seed, shared, Path(name))
             died = _watch(child, shared)
             done, outcomes, slowest, memory, took, length = HEADER.unpack_from(shared, 0)
             result.cases, result.outcomes = result.cases + done, max(result.outcomes, outcomes)
@@ -88,7 +90,7 @@ def _watch(child: int, shared: mmap.mmap) -> str:
         now = HEADER.unpack_from(shared, 0)[0]
         if now != at:
             at, since = now, time.monotonic()
-        elif time.monotonic() - since > PATIENCE + (30 if at == 0 else 0):
+        elif time.monotonic() - since > PATIENCE + (SECONDS_TO_BEGIN if at == 0 else 0):
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return f"hung for {PATIENCE:g} seconds"
@@ -96,14 +98,14 @@ def _watch(child: int, shared: mmap.mmap) -> str:
 
 
 def _child(
-    reader: Reader, seeds: list[bytes], cases: int, end: float, seed: int, shared: mmap.mmap, folder: Path
+    reader: Reader, seeds: list[bytes], cases: int, seconds: float, seed: int, shared: mmap.mmap, folder: Path
 ) -> None:
     """Ends here, whatever comes: with what it found in files."""
     code = 1
     try:
         with quiet() as loud:
             try:
-                _work(reader, seeds, cases, end, seed, shared, folder)
+                _work(reader, seeds, cases, seconds, seed, shared, folder)
                 code = 0
             except BaseException:
                 traceback.print_exc(file=loud)
@@ -112,7 +114,7 @@ def _child(
 
 
 def _work(
-    reader: Reader, known: list[bytes], cases: int, end: float, seed: int, shared: mmap.mmap, folder: Path
+    reader: Reader, known: list[bytes], cases: int, seconds: float, seed: int, shared: mmap.mmap, folder: Path
 ) -> None:
     readers = [Tried(reader, folder)]
     before = peak()
@@ -121,7 +123,7 @@ def _work(
     for number, content in enumerate(cases_of(reader, seed, known)):
         HEADER.pack_into(shared, 0, number, len(outcomes), slowest, memory, time.monotonic() - began, len(content))
         shared[HEADER.size : HEADER.size + len(content)] = content[: 4 * LONGEST]
-        if number >= cases or time.monotonic() > end:
+        if number >= cases or time.monotonic() - began > seconds:
             return
         start = time.perf_counter()
         outcome = readers[0](content, thoroughly=number % reader.each == 0)

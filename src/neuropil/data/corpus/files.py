@@ -1,6 +1,6 @@
 """One long text in three parts: the documentation that comes with Python, or the user's own files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neuropil.config import option
@@ -16,7 +16,7 @@ from neuropil.data.corpus.stored import (
 from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.splits import SplitConfig, scoring_share, validation_share
 from neuropil.errors import InputError, listed
-from neuropil.memory import written
+from neuropil.memory import require_room, written
 from neuropil.progress import measured
 
 LEAST = 200
@@ -97,4 +97,15 @@ def text_in_memory(memory: InMemory) -> str:
 
 
 def whole_text(files: TextFiles) -> str:
-    return "".join(measured(files.pieces(), f"Reading {files.name}", len, files.num_bytes))
+    return "".join(measured(_bounded(files), f"Reading {files.name}", len, files.num_bytes))
+
+
+def _bounded(files: TextFiles) -> Iterator[str]:
+    """A packed file may hold a thousand times its size, and does not say so: memory is asked about on the way."""
+    read, known = 0, MOST_IN_MEMORY
+    for piece in files.pieces():
+        read += len(piece)
+        if read > known:
+            require_room(f"the text of {files.name}", 2 * read)
+            known = read + MOST_IN_MEMORY
+        yield piece

@@ -100,8 +100,7 @@ class TextFiles:
 
     def _bytes_of(self, path: Path) -> int:
         if suffix_of(path) == PARQUET:
-            table = ParquetTable(path)
-            return table.num_bytes(self._column(table.text_columns, table.names, path))
+            return ParquetTable(path).num_bytes
         with require_file(path).open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         return path.stat().st_size * (UNPACKED if packed else 1)
