@@ -31,12 +31,12 @@ class ParquetTable:
     def text_columns(self) -> list[str]:
         return [name for name in self.names if self.types[name].removeprefix("large_") in ("string", "string_view")]
 
-    def num_bytes(self, column: str) -> int:
-        """Of a column, unpacked."""
+    def num_bytes(self, column: str | None = None) -> int:
+        """Of a column or of all, unpacked."""
         with self._opened() as file:
             groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
             found = (group.column(place) for group in groups for place in range(group.num_columns))
-            return sum(each.total_uncompressed_size for each in found if each.path_in_schema == column)
+            return sum(each.total_uncompressed_size for each in found if column in (None, each.path_in_schema))
 
     def rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         with self._opened() as file:
