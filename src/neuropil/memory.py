@@ -51,10 +51,10 @@ def _address_space() -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else max(0, limit - used)
 
 
-def require_room(what: str, needed: float) -> None:
+def require_room(what: str, needed: float, fix: str = FIX) -> None:
     if needed > (free := available_memory()):
         got = f"at least {written(needed)}, of {written(free)} free"
-        raise InputError(f"{what} must fit into memory", got=got, fix=FIX)
+        raise InputError(f"{what} must fit into memory", got=got, fix=fix)
 
 
 def bytes_of(text: str, what: str) -> float:

@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path: Path):
         "a Parquet file is compressed inside, but got whole.parquet.gz: unpack it, as in gunzip whole.parquet.gz."
     )
     pattern = tmp_path / "*.ndjson"
-    assert complaint(pattern) == f"a pattern of texts must match files, but got {pattern.as_posix()!r} without any."
+    assert complaint(pattern) == f"a pattern must match files, but got {pattern.as_posix()!r} without any."
     assert complaint(tmp_path / "plain.txt", text_column="a") == (
         "--text-column names a column of JSONL or Parquet, but got 'a' for plain.txt: leave it out."
     )

@@ -114,13 +114,13 @@ def test_what_is_held_out_is_bounded(small: None, tmp_path: Path, monkeypatch: p
     assert corpus.validation.startswith("Line ")
 
 
-def test_one_sentence_says_that_it_is_read_from_disk_and_where_its_tokens_are(corpora: tuple[Corpus, Corpus]):
+def test_one_sentence_says_that_it_is_read_from_disk(corpora: tuple[Corpus, Corpus]):
     on_disk, in_memory = corpora
     assert in_memory.notes == ()
     (note,) = on_disk.notes
     characters = sum(map(len, on_disk.learned_texts))
     assert note == (
-        f"The text has more than 1.07 GB and is read from disk: its tokens are kept in {on_disk.train.folder}, its "
+        "The text has more than 1.07 GB and is read from disk: its tokens are kept in the user's cache folder, its "
         f"vocabulary is learned from {characters:,} characters that are spread evenly over it, at most 1,000,000 "
         "characters are held out for validation and for the test each, and baselines read the last 5,000 before them."
     ).replace("1.07 GB", "1 kB")

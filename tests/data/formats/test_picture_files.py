@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 import neuropil
+from neuropil import memory
 from neuropil.data.examples import dataset
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples
@@ -210,10 +211,13 @@ def test_of_many_pictures_some_tell_the_size(damaged: Path, lazily: None, monkey
     ]
 
 
-def test_pictures_that_fit_nowhere_are_refused_before_they_are_read(damaged: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("neuropil.memory.available_memory", lambda: 10_000)
+def test_pictures_that_fit_nowhere_are_refused_before_they_are_read(
+    damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "meminfo").write_text("MemAvailable:  10 kB\n")
+    monkeypatch.setattr(memory, "MACHINE", tmp_path / "meminfo")
     with pytest.raises(InputError) as error:
         prepare(DataConfig(data=damaged), 0)
     assert str(error.value) == (
-        "40 images of 30×30 must fit into memory, but got at least 36 kB, of 10 kB free: choose smaller sizes."
+        "40 images of 30×30 must fit into memory, but got at least 36 kB, of 10.2 kB free: choose smaller sizes."
     )

@@ -66,9 +66,10 @@ def _stored(files: TextFiles, config: TextDataConfig, name: str) -> Corpus:
     text = store_text(files, config.validation, config.test)
     found = text.summary
     total = len(text) + len(found.validation) + len(found.test)
+    # No path: a run that is resumed with another cache folder has the same notes.
     note = (
-        f"The text has more than {written(MOST_IN_MEMORY)} and is read from disk: its tokens are kept in "
-        f"{text.folder}, its vocabulary is learned from {sum(map(len, found.sample)):,} characters that are spread "
+        f"The text has more than {written(MOST_IN_MEMORY)} and is read from disk: its tokens are kept in the user's "
+        f"cache folder, its vocabulary is learned from {sum(map(len, found.sample)):,} characters that are spread "
         f"evenly over it, at most {MOST_HELD_OUT:,} characters are held out for validation and for the test each, and "
         f"baselines read the last {len(found.ending):,} before them."
     )

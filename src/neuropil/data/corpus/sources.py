@@ -7,7 +7,6 @@
 The text is its documents one after the other, with an empty line between each two.
 """
 
-import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +18,11 @@ from neuropil.data.formats.lines import read_characters, read_lines
 from neuropil.data.formats.parquet import SUFFIX as PARQUET
 from neuropil.data.formats.parquet import ParquetTable
 from neuropil.data.formats.paths import require_file, suffix_of
+from neuropil.data.formats.shards import JSONL, is_shard, matching
 from neuropil.errors import InputError, listed
 
 BETWEEN_DOCUMENTS = "\n\n"
 CORPUS = ColumnRole("texts", "--text-column", "text texts content document")
-JSONL = frozenset((".jsonl", ".ndjson"))
 UNPACKED = 4
 """Bytes of text for each of gzip, about."""
 
@@ -106,15 +105,11 @@ class TextFiles:
         return path.stat().st_size * (UNPACKED if packed else 1)
 
 
-def is_shard(path: Path) -> bool:
-    return suffix_of(path) in JSONL or suffix_of(path) == PARQUET
-
-
 def text_files(paths: Sequence[Path], text_column: str | None = None) -> TextFiles:
     """Of files, folders and patterns such as shards/*.jsonl. Of a folder that holds JSONL or Parquet, only these."""
     files, notes = list[Path](), list[str]()
     for path in paths:
-        inside = files_in(path) if path.is_dir() else [path] if path.exists() else matching(path)
+        inside = files_in(path) if path.is_dir() else matching(path)
         shards = [file for file in inside if is_shard(file)]
         if path.is_dir() and shards and len(shards) < len(inside):
             others = [file.name for file in inside if not is_shard(file)]
@@ -125,16 +120,6 @@ def text_files(paths: Sequence[Path], text_column: str | None = None) -> TextFil
         rule, got = "--text-column names a column of JSONL or Parquet", f"{text_column!r} for {files[0].name}"
         raise InputError(rule, got=got, fix="leave it out")
     return TextFiles(tuple(files), text_column, tuple(notes))
-
-
-def matching(pattern: Path) -> list[Path]:
-    if not glob.has_magic(str(pattern)):
-        return [require_file(pattern)]
-    found = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
-    files = [path for path in found if path.is_file()]
-    if not files:
-        raise InputError("a pattern of texts must match files", got=f"{pattern.as_posix()!r} without any")
-    return files
 
 
 def files_in(folder: Path) -> list[Path]:
