@@ -73,9 +73,7 @@ class StoppedOnce:
         return loss
 
 
-def learned(
-    learner: Learner, batches: Batches, config: TrainingConfig, folder: Path, place: World
-) -> dict[str, Tensor]:
+def learned(learner: Learner, batches: Batches, config: TrainingConfig, folder: Path, place: World) -> dict[str, Tensor]:
     fit(learner, batches, None, config, seed=3, folder=folder, show_progress=False, world=place)
     return {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
 
@@ -106,9 +104,7 @@ def try_system(name: str, options: dict[str, Any], place: World, folder: Path) -
         if label == "accumulated" and (name in CARRYING or normalised):
             continue
         training = replace(config, accumulate=accumulate)
-        alone = learned(
-            copy.deepcopy(learner), batches, training, folder / f"{name}-alone-{label}-{place.rank}", World()
-        )
+        alone = learned(copy.deepcopy(learner), batches, training, folder / f"{name}-alone-{label}-{place.rank}", World())
         together = learned(copy.deepcopy(learner), batches, training, folder / f"{name}-{label}", place)
         moved = difference(together, dict(learner.model.state_dict()))
         found[label] = {"difference": difference(alone, together), "moved": moved}
@@ -122,13 +118,7 @@ def try_system(name: str, options: dict[str, Any], place: World, folder: Path) -
 
 
 def try_resuming(
-    name: str,
-    learner: Any,
-    batches: Batches,
-    config: TrainingConfig,
-    place: World,
-    folder: Path,
-    whole: dict[str, Tensor],
+    name: str, learner: Any, batches: Batches, config: TrainingConfig, place: World, folder: Path, whole: dict[str, Tensor]
 ) -> dict[str, Any]:
     cut = folder / f"{name}-cut"
     stopped = None
