@@ -34,6 +34,7 @@ from benchmarks import (
     robustness,
     slips,
     small_tables,
+    torture,
     transformations,
     word2vec,
 )
@@ -232,6 +233,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Each number is computed by `python -m benchmarks.slips`, and a test computes it in another way.",
             lambda: table(slips.HEADER, slips.rows()),
         ),
+        "torture": (torture.TORTURE, tortured_runs),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -325,6 +327,13 @@ def decode_and_encode() -> list[str]:
     measured = [*transformations.measure(transformations.Arguments())]
     rows = transformations.written(measured)
     return [*table(transformations.HEADER, rows), "", transformations.in_words(measured)]
+
+
+def tortured_runs() -> list[str]:
+    found = [*torture.torture(torture.Arguments())]
+    if wrong := [difference for each in found for difference in each.differences]:
+        raise SystemExit("\n".join(wrong))
+    return table(torture.HEADER, [*(each.row() for each in found), torture.total(found)])
 
 
 def error_nodes() -> list[str]:

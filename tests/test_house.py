@@ -13,13 +13,13 @@ from neuropil.recipes import SYSTEMS
 SOURCE = Path(__file__).parents[1] / "src" / "neuropil"
 
 ROWS = (
-    {"errors", "ranges", "config", "files", "memory", "randomness", "protocols", "metrics", "progress"},
+    {"errors", "extras", "ranges", "config", "files", "memory", "randomness", "protocols", "metrics", "progress"},
     {"autodiff", "parts", "data", "training"},
     {"models"},
     {"sampling", "adversarial", "pretrained", "inspection"},
     {"tasks"},
     {"recipes"},
-    {"runs"},
+    {"runs", "http"},
     {"sklearn", "lab", "server"},
     {"cli"},  # whose commands start the others
 )
@@ -63,7 +63,18 @@ def test_a_room_imports_only_from_rows_above(path: Path):
 
 
 def test_row_one_knows_only_files_of_its_own_row_without_cycles():
-    order = ["errors", "files", "memory", "randomness", "ranges", "config", "protocols", "metrics", "progress"]
+    order = [
+        "errors",
+        "extras",
+        "files",
+        "memory",
+        "randomness",
+        "ranges",
+        "config",
+        "protocols",
+        "metrics",
+        "progress",
+    ]
     for name in order:
         assert imported_rooms(SOURCE / f"{name}.py") <= set(order[: order.index(name)])
 

@@ -1,5 +1,6 @@
 """What neuropil says when it cannot go on: one sentence that names the rule, what came, and the way out."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -29,6 +30,10 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
+class StorageError(NeuropilError, OSError):
+    """A file or folder could not be written: no room, no right, or a disk that fails."""
+
+
 class LostProcessError(NeuropilError):
     """One of the processes that train together has ended, and so the others cannot go on."""
 
@@ -37,6 +42,10 @@ class LostProcessError(NeuropilError):
 
 class DataWarning(UserWarning):
     """Data was read, but not all of it as it stands: one sentence says what was done to it."""
+
+
+class StorageWarning(UserWarning):
+    """A run folder is not kept as it should be: one sentence says what follows from it."""
 
 
 def together(problems: Sequence[NeuropilError], where: str) -> NeuropilError:
@@ -89,3 +98,9 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """A list for a sentence, cut off where it would fill the screen."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def written(size: float) -> str:
+    """Bytes for a sentence: "37 GB"."""
+    power = min(int(math.log10(max(size, 1)) // 3), 6)
+    return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"

@@ -1,4 +1,4 @@
-"""One of two processes that train every system together, and one of them alone for comparison; rank 0 writes what they
+"""One of several processes that train every system together, and by itself for comparison; rank 0 writes what they
 found. `test_distributed.py` starts them once for all of its tests."""
 
 import copy
@@ -6,8 +6,7 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,47 +14,48 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from neuropil import recipes
-from neuropil.protocols import Batch, Batches, Learner, Phase
+from neuropil.cli import main
+from neuropil.protocols import Batch, Batches, Phase
 from neuropil.recipes import recipe
-from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed.processes import World, world
+from neuropil.training.distributed.whole_batch import WholeBatch
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import fit
-from neuropil.training.weights import read_tensors
 
-TOGETHER = [each.name for each in recipes.SYSTEMS if hasattr(recipes.recipe(each.name).options, "training")]
-TOGETHER.remove("word2vec")
-PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "warmup": 0.0, "epochs": 1}
-"""The rule whose steps are as exact as the gradients are. Adam makes large steps of gradients that only rounding made."""
+NOISY = ("vae", "gan", "diffusion", "rbm")
+"""Learners that draw random numbers, of which each process has its own."""
 CARRYING = ("lstm", "rbm", "predictive_coding")
 """Learners that carry a state from batch to batch: of streams, of chains, of examples that are visited again."""
+PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "warmup": 0.0, "epochs": 1}
+"""A rule whose steps are as exact as the gradients are. Adam makes large steps of gradients that are rounding alone."""
+
+Weights = dict[str, Tensor]
 
 
 class FewBatches:
-    """Three batches and one of a single row, which two processes cannot divide. Where normalisation needs two rows,
+    """Three batches and one of a single row, which no two processes can divide. Where normalisation needs two rows,
     without it."""
 
-    def __init__(self, batches: Batches, normalised: bool):
+    def __init__(self, batches: Batches, *, normalised: bool):
         self.batches, self.normalised = batches, normalised
 
     def __len__(self) -> int:
         return 3 if self.normalised else 4
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        found = list(islice(self.batches.epoch(number), 4))
-        found = [*found, *found, *found, *found][:4]
-        found[3] = {name: values[:1] for name, values in found[0].items()}
+        found = list(islice(self.batches.epoch(number), 3)) * 3
+        found[3:] = [{name: values[:1] for name, values in found[0].items()}]
         return iter(found[start : len(self)])
 
 
 class StoppedOnce:
-    """A learner that rank 1 is asked to stop at its second loss, as by Ctrl-C."""
+    """A learner in which the last process is asked to stop at its second loss, as by Ctrl-C."""
 
-    def __init__(self, learner: Any, rank: int):
-        self.learner, self.rank, self.calls = learner, rank, 0
+    def __init__(self, learner: Any, place: World):
+        self.learner, self.place, self.calls = learner, place, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.learner, name)
@@ -63,91 +63,123 @@ class StoppedOnce:
     def phases(self) -> list[Phase]:
         return [replace(phase, loss=self.stopping(phase)) for phase in self.learner.phases()]
 
-    def stopping(self, phase: Phase) -> Any:
+    def stopping(self, phase: Phase) -> Callable[[Batch], Tensor]:
         def loss(batch: Batch) -> Tensor:
             self.calls += 1
-            if self.calls == 2 and self.rank == 1:
+            if self.calls == 2 and self.place.rank == self.place.size - 1:
                 os.kill(os.getpid(), signal.SIGINT)
             return phase.loss(batch)
 
         return loss
 
 
-def learned(learner: Learner, batches: Batches, config: TrainingConfig, folder: Path, place: World) -> dict[str, Tensor]:
-    fit(learner, batches, None, config, seed=3, folder=folder, show_progress=False, world=place)
-    return {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
+class Trial:
+    """A system, a few of its batches and a place among the processes."""
+
+    def __init__(self, name: str, options: dict[str, Any], place: World, folder: Path):
+        self.name, self.place, self.folder = name, place, folder / name
+        chosen = recipe(name).options.override(**options)
+        if "dropout" in {each.name for each in chosen.options()}:
+            chosen = chosen.override(dropout=0.0)
+        experiment: Any = recipe(name).build(chosen, 3)
+        self.learner = experiment.learner
+        self.config = replace(experiment.training, **PLAIN, clip=1.0, average=0.0, patience=None, keep="last")
+        self.normalised = any(isinstance(module, _BatchNorm) for module in experiment.model.modules())
+        self.batches = FewBatches(experiment.training_batches, normalised=self.normalised)
+
+    def learned(
+        self, where: str, config: TrainingConfig, place: World, wrap: Callable[[Any], Any] = lambda it: it
+    ) -> Weights:
+        learner, folder = wrap(copy.deepcopy(self.learner)), self.folder / where
+        fit(learner, self.batches, None, config, seed=3, folder=folder, show_progress=False, world=place)
+        return {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
+
+    def compared(self, number: int) -> dict[str, Any]:
+        """With one process, which one of them is at a time, for another system each."""
+        place, found = self.place, {}
+        judges = number % place.size == place.rank
+        for accumulate in (1, 2):
+            config = replace(self.config, accumulate=accumulate)
+            together = self.learned(f"together-{accumulate}", config, place)
+            apart = 0.0
+            if judges:
+                apart = difference(together, self.learned(f"alone-{accumulate}", config, World()))
+            moved = difference(together, dict(self.learner.model.state_dict()))
+            equal = equal_on_all(together, place)
+            found[accumulate] = {"apart": place.sum([apart])[0], "moved": moved, "equal": equal}
+            if accumulate == 1 and self.name in (*NOISY, *CARRYING):
+                again = self.learned("again", config, place)
+                found["repeated"] = all(torch.equal(together[key], again[key]) for key in again)
+                if self.name in CARRYING:
+                    found["resumed"] = self.resumed(together)
+        return found
+
+    def resumed(self, whole: Weights) -> dict[str, Any]:
+        """After a stop that only one process was asked for; by as many processes, and by one."""
+        stopped, place = None, self.place
+        try:
+            self.learned("cut", self.config, place, lambda learner: StoppedOnce(learner, place))
+        except Interrupted as stop:
+            stopped = str(stop)
+        if place.first:
+            (self.folder / "elsewhere").mkdir()
+            saved = (self.folder / "cut" / "checkpoint.safetensors").read_bytes()
+            (self.folder / "elsewhere" / "checkpoint.safetensors").write_bytes(saved)
+        resumed = self.learned("cut", self.config, place)
+        alone = self.learned("elsewhere", self.config, World()) if place.first else resumed
+        same = all(torch.equal(resumed[key], whole[key]) for key in whole)
+        return {"stopped": stopped, "same": same, "alone": difference(alone, whole)}
 
 
-def difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> float:
+def difference(first: Weights, second: Weights) -> float:
     """The largest, in units of the largest weight of its tensor."""
     pairs = [(first[name].double(), second[name].double()) for name in first if first[name].numel()]
     return max(float((a - b).abs().max() / a.abs().max().clamp(min=1.0)) for a, b in pairs)
 
 
-def equal_on_all(weights: dict[str, Tensor], place: World) -> bool:
+def equal_on_all(weights: Weights, place: World) -> bool:
     numbers = torch.cat([tensor.double().flatten() for tensor in weights.values()])
     return bool((place.gather_rows(numbers[None]) == numbers).all())
 
 
-def try_system(name: str, options: dict[str, Any], place: World, folder: Path) -> dict[str, Any]:
-    chosen = recipe(name).options.override(**options)
-    if "dropout" in {each.name for each in chosen.options()}:
-        chosen = chosen.override(dropout=0.0)
-    experiment: Any = recipe(name).build(chosen, 3)
-    assert isinstance(experiment, TrainableExperiment)
-    config = replace(experiment.training, **PLAIN, clip=1.0, average=0.0, patience=None, keep="last")
-    normalised = any(isinstance(each, nn.modules.batchnorm._BatchNorm) for each in experiment.model.modules())
-    batches = FewBatches(experiment.training_batches, normalised)
-    learner = experiment.learner
-    found: dict[str, Any] = {}
-    for label, accumulate in (("plain", 1), ("accumulated", 2)):
-        if label == "accumulated" and (name in CARRYING or normalised):
-            continue
-        training = replace(config, accumulate=accumulate)
-        alone = learned(copy.deepcopy(learner), batches, training, folder / f"{name}-alone-{label}-{place.rank}", World())
-        together = learned(copy.deepcopy(learner), batches, training, folder / f"{name}-{label}", place)
-        moved = difference(together, dict(learner.model.state_dict()))
-        found[label] = {"difference": difference(alone, together), "moved": moved}
-        found["equal"] = found.get("equal", True) and equal_on_all(together, place)
-    again = learned(copy.deepcopy(learner), batches, config, folder / f"{name}-again", place)
-    once = read_tensors(folder / f"{name}-plain" / "model.safetensors")[0] if place.first else {}
-    found["repeated"] = not place.first or all(torch.equal(once[key], again[key]) for key in once if key in again)
-    if name in CARRYING:
-        found["resumed"] = try_resuming(name, learner, batches, config, place, folder, again)
+def normalised(place: World) -> dict[str, float]:
+    """How far batch normalisation of shares is from that of the whole batch, in outputs, gradients and statistics."""
+    found = {}
+    for kind, shape in ((nn.BatchNorm1d, (5, 3)), (nn.BatchNorm2d, (5, 3, 4, 2))):
+        for options in ({}, {"momentum": None}, {"affine": False}, {"track_running_stats": False}):
+            torch.manual_seed(1)
+            x, gradient = torch.randn(shape, requires_grad=True), torch.randn(shape)
+            whole, shared = (nn.Sequential(kind(3, **options)) for _ in range(2))
+            rows, learner = slice(0, 2) if place.first else slice(2, 5), type("Learner", (), {"model": shared})()
+            mine = x.detach()[rows].requires_grad_()
+            batch = WholeBatch(place)
+            for _ in range(2):
+                expected = whole(x)
+                with batch.joined(learner), batch.divided(True):
+                    y = shared(mine)
+            (expected * gradient).sum().backward()
+            (y * gradient[rows]).sum().backward()
+            pairs = [(y, expected[rows]), (mine.grad, x.grad[rows])]
+            pairs += list(zip(shared.state_dict().values(), whole.state_dict().values(), strict=True))
+            found[f"{kind.__name__} {options}"] = max(float((a - b).detach().abs().max()) for a, b in pairs)
     return found
 
 
-def try_resuming(
-    name: str, learner: Any, batches: Batches, config: TrainingConfig, place: World, folder: Path, whole: dict[str, Tensor]
-) -> dict[str, Any]:
-    cut = folder / f"{name}-cut"
-    stopped = None
-    try:
-        learned(StoppedOnce(copy.deepcopy(learner), place.rank), batches, config, cut, place)
-    except Interrupted as stop:
-        stopped = str(stop)
-    elsewhere = folder / f"{name}-elsewhere"
-    if place.first:
-        elsewhere.mkdir()
-        (elsewhere / "checkpoint.safetensors").write_bytes((cut / "checkpoint.safetensors").read_bytes())
-    place.barrier()
-    resumed = learned(copy.deepcopy(learner), batches, config, cut, place)
-    alone = learned(copy.deepcopy(learner), batches, config, elsewhere, World()) if place.first else resumed
-    same = all(torch.equal(resumed[key], whole[key]) for key in whole)
-    return {"stopped": stopped, "same": same, "alone": difference(alone, whole)}
-
-
-def main(names: Sequence[str], small: dict[str, dict[str, Any]], folder: Path) -> None:
+def run(given: dict[str, Any], folder: Path) -> None:
     torch.set_num_threads(1)
-    place, found = world(), {}
-    for name in names:
-        began = time.process_time()
-        found[name] = try_system(name, small[name], place, folder)
-        found[name]["seconds"] = time.process_time() - began
+    place = world()
+    found = {
+        name: Trial(name, options, place, folder).compared(number)
+        for number, (name, options) in enumerate(given["systems"].items())
+    }
+    about = {"systems": found, "normalised": normalised(place) if place.size == 2 else {}}
     if place.first:
-        (folder / "found.json").write_text(json.dumps(found))
+        (folder / "found.json").write_text(json.dumps(about))
+    # As on hosts without a common disk: each process is in a folder of its own.
+    os.chdir(folder / f"host-{place.rank}")
+    for words in given["commands"]:
+        main(words)
 
 
 if __name__ == "__main__":
-    given = json.loads(Path(sys.argv[1]).read_text())
-    main(given["names"], given["small"], Path(given["folder"]))
+    run(json.loads((Path(sys.argv[1]) / "given.json").read_text()), Path(sys.argv[1]))

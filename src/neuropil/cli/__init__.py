@@ -25,6 +25,13 @@ def main(words: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
+    except (MemoryError, RuntimeError) as error:
+        from neuropil.memory import memory_error
+
+        if (refused := memory_error(error)) is None:
+            raise
+        print(f"neuropil: {refused}", file=sys.stderr)
+        sys.exit(refused.exit_code)
     except OSError as error:  # no right to read, no room to write: the system says it best
         _end(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2)
 

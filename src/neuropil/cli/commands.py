@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, lab, train, use, words
+from neuropil.cli import inspect, lab, plan, serve, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -41,9 +41,15 @@ COMMANDS = {
         train.ListArguments,
     ),
     "tune": Command(
-        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--over OPTION=...] ...",
+        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--workers N] ...",
         "choose hyper-parameters on the validation part",
         train.tune,
+        train.ListArguments,
+    ),
+    "plan": Command(
+        "plan NAME --gpus 8 --memory 80GB [--batch-size N] [--precision bfloat16] ...",
+        "memory, communication and time of training on several devices",
+        plan.plan,
         train.ListArguments,
     ),
     "simulate": Command(
@@ -198,11 +204,19 @@ COMMANDS = {
         lab.LabArguments,
         (),
     ),
+    "serve": Command(
+        "serve RUN... [--port N] [--slots 16] [--token T]",
+        "answer requests over HTTP, as OpenAI's API does",
+        serve.serve,
+        serve.serve_arguments,
+        ("runs",),
+    ),
 }
 
 STARTED_BY_NAME = {
     "train": ("NAME", ""),
     "tune": ("NAME", ""),
+    "plan": ("NAME", "gpt2, gpt2-medium, gpt2-large and gpt2-xl are the published sizes."),
     "simulate": ("NAME | network.toml", "network.toml describes a spiking network of your own."),
 }
 """Commands whose options depend on the system that is named first."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import UInt64
 
+from neuropil.errors import RunError
 from neuropil.files import replacing
 
 Key: TypeAlias = str | bytes
@@ -31,8 +32,9 @@ class Keyed(Protocol):
 
 
 def save_hashes(folder: Path, keys: Iterable[Key]) -> None:
-    with replacing(folder / TRAINING_FILE) as part, part.open("wb") as file:
-        np.save(file, np.unique(_hashes(keys)), allow_pickle=False)
+    hashes = np.unique(_hashes(keys))
+    with replacing(folder / TRAINING_FILE, hashes.nbytes) as part, part.open("wb") as file:
+        np.save(file, hashes, allow_pickle=False)
 
 
 def training_copies(folder: Path, examples: Keyed) -> str:
@@ -40,10 +42,18 @@ def training_copies(folder: Path, examples: Keyed) -> str:
     path = folder / TRAINING_FILE
     if not path.exists():
         return ""
-    hashes = _hashes(examples.keys)
-    count = int(np.isin(hashes, np.load(path, allow_pickle=False)).sum())
+    hashes, known = _hashes(examples.keys), _known(path)
+    count = int(np.isin(hashes, known).sum())
     were = "was" if count == 1 else "were"
     return f"{count:,} of {len(hashes):,} {examples.unit} {were} in the training part of this run." if count else ""
+
+
+def _known(path: Path) -> UInt64[np.ndarray, " example"]:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        rule, fix = f"{path} must be the array that neuropil wrote", "restore it, or remove it to do without"
+        raise RunError(rule, got="a damaged file", fix=fix) from error
 
 
 def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:

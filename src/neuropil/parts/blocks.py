@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
-from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
+from neuropil.parts.multi_head import AttentionCache, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
 from neuropil.ranges import Range, times
 
@@ -100,7 +100,7 @@ class TransformerBlock(nn.Module):
         *,
         mask: Bool[Tensor, "..."] | None = None,
         causal: bool = False,
-        cache: KeyValueCache | None = None,
+        cache: AttentionCache | None = None,
     ) -> Stream:
         x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask, causal=causal, cache=cache))
         return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))

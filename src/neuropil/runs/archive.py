@@ -8,13 +8,14 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from neuropil.errors import InputError, RunError
-from neuropil.files import replacing
+from neuropil.files import LOCK, is_part, replacing, storing
 from neuropil.training.checkpoint import checkpoints_below
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ def pack(run: "Run", path: Path) -> Path:
     left_out = set(checkpoints_below(run.folder))
     found = (file for file in sorted(run.folder.rglob("*")) if file.is_file())
     files = [file for file in found if not left_out & {file, *file.parents}]
+    files = [file for file in files if file.name != LOCK and not is_part(file)]  # of a process that is at work
     folder = run.folder.absolute()
-    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    # A machine whose clock stood at 1970 has files from before the first year that a zip knows.
+    packed = {"compression": zipfile.ZIP_DEFLATED, "strict_timestamps": False}
+    with replacing(path) as part, zipfile.ZipFile(part, "w", **packed) as archive:
         for file in files:
             name = Path(folder.name) / file.absolute().relative_to(folder)
             if file == run.folder / "config.json" or file.suffix == ".html":
@@ -93,10 +97,14 @@ def unpacked(path: Path) -> Path:
                 if there.is_file() and there.read_bytes() == config:
                     return folder
                 raise RunError(f"{path} is unpacked to {folder}", got="another one there", fix="move one of the two")
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=path.parent) as part:
+            needed = sum(each.file_size for each in files)
+            with (
+                storing(folder, needed),
+                tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=path.parent) as part,
+            ):
                 archive.extractall(part)
                 shutil.move(Path(part) / root, folder)
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
         raise RunError(rule, got=f"a file that is none ({error})", fix=fix) from error
     return folder
 

@@ -31,6 +31,7 @@ from neuropil.protocols import (
     WatchfulLearner,
 )
 from neuropil.training.averages import WeightAverage
+from neuropil.training.checkpoint import checkpoints_below
 from neuropil.training.config import (
     TrainingConfig,
     planned_length,
@@ -50,6 +51,7 @@ from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.previews import Preview, Previews
 from neuropil.training.schedules import rate_share
 from neuropil.training.updates import Updates
+from neuropil.training.weights import require_readable
 
 UPDATES_BETWEEN_ROWS = 50
 WATCHED_FROM = 0.25
@@ -73,6 +75,8 @@ class State:
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_counts: dict[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    """Of `metrics.jsonl`."""
     finished: bool = False
 
 
@@ -148,12 +152,15 @@ class _Loop:
         self.average = WeightAverage(self.model, config.average) if config.average else None
         self.trained = self.model, self.updates.optimizers, self.updates.phases, self.average
         self.weights_path = folder / "model.safetensors"
+        writes = self.world.first
         if saved := self.placement.load(self.trained):
             self.state = State(**saved.state)
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(own_state(learner, saved.learner, self.placement.data))
-        writes = self.world.first
-        self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard, writes=writes)
+            if writes and (self.state.finished or (config.keeps_best and self.state.best is not None)):
+                require_readable(self.weights_path, checkpoints_below(folder)[0])
+        known = {"step": self.state.step, "rows": self.state.rows}
+        self.history = History(folder, **known, tensorboard=config.tensorboard, writes=writes)
         self.history.rows = self.world.broadcast(self.history.rows)
         self.previews = None
         if config.previews and preview is not None and writes:
@@ -209,7 +216,7 @@ class _Loop:
             self.state.batch += len(group)
             self.examples += sum(map(num_examples, group))
             if display.due():
-                display.update(self._share_done(), *self._figures(), **self._numbers())
+                display.update(self._share_done(), *self._figures(), numbers=self._numbers())
             epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -361,7 +368,7 @@ class _Loop:
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
-        self.state.elapsed = self._elapsed()
+        self.state.elapsed, self.state.rows = self._elapsed(), self.history.sync()
         learner_state = gathered_state(self.learner, self.updates.latest.share, self.placement.data)
         self.placement.save(vars(self.state), self.trained, learner_state)
         self.saved_at = self._elapsed()

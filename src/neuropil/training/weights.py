@@ -1,6 +1,8 @@
 """Weights in and out of safetensors files: by name, checked, never pickled."""
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
     """One file, written whole or not at all; `facts` are JSON in its header. Without any, other libraries find
     the `format` there that they ask for: of two entries, the order would differ from run to run."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as part:
-        save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
+    with replacing(path, sum(tensor.nbytes for tensor in plain.values())) as part:
+        try:
+            save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
+        except SafetensorError as error:
+            if found := re.search(r"\(os error (\d+)\)", str(error)):
+                number = int(found[1])
+                raise OSError(number, os.strerror(number)) from error
+            raise
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -44,6 +52,17 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
         raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
+
+
+def require_readable(path: Path, checkpoint: Path) -> None:
+    """Before a run goes on from a checkpoint that counts on the weights beside it."""
+    try:
+        with safe_open(path, framework="pt"):
+            return
+    except (SafetensorError, OSError) as error:
+        got = f"one that cannot be read ({error})" if path.exists() else "none"
+        fix = f"restore it, or remove {checkpoint.name} to train anew"
+        raise RunError(f"{path} must be there whole beside its checkpoint", got=got, fix=fix) from error
 
 
 def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = None) -> None:

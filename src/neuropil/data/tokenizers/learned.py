@@ -21,7 +21,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from neuropil.data.tokenizers import published
 from neuropil.data.tokenizers.byte_level import byte_labels, byte_of_letter, bytes_of
-from neuropil.data.tokenizers.encoding import encode_all, own_threads
+from neuropil.data.tokenizers.encoding import encode_all, fingerprint_of, own_threads
 from neuropil.data.tokenizers.published import CONTINUED, FAMILIES, WORD_END, PublishedTokenizer
 from neuropil.errors import RunError
 from neuropil.files import write_text
@@ -66,6 +66,12 @@ class Tokenizer:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    independent_words = True
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self._tokenizer)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers without start and end."""

@@ -15,7 +15,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
-from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all, fingerprint_of
 from neuropil.errors import InputError
 from neuropil.files import write_text
 
@@ -87,6 +87,16 @@ class PublishedTokenizer:
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self._tokenizer)
+
+    @property
+    def independent_words(self) -> bool:
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        reaching = any(token.lstrip or token.rstrip or len(token.content.split()) > 1 for token in added)
+        return not reaching and "add_prefix_space=True" not in repr(self._tokenizer.pre_tokenizer)
 
     def encode(self, texts: Sequence[str], *, special: bool = False, longest: int | None = None) -> list[list[int]]:
         """Token numbers, with `special` between start and end; what is longer than `longest` loses its end."""

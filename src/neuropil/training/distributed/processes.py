@@ -144,11 +144,8 @@ class World:
         except RuntimeError as error:
             if self.alone or not _is_of_connection(error):
                 raise
-            rule, fix = (
-                "all processes of a run must go on together",
-                "see what it said; then go on with neuropil resume",
-            )
-            raise LostProcessError(rule, got="one that ended", fix=fix) from error
+            fix = "see what it said, and go on with neuropil resume"
+            raise LostProcessError("a run needs all of its processes", got="one that ended", fix=fix) from error
 
 
 # --- how they find each other -----------------------------------------------------------------------------------------
@@ -206,9 +203,12 @@ def _store() -> Any:
 def first_to_end(exit_code: int) -> tuple[bool, int]:
     """Whether this process is the first that ends with an error, and so the one to say why; and the exit code of the
     first, which is that of all."""
-    if not _store.cache_info().currsize:
+    try:
+        place = place_in(os.environ)
+    except InputError:
         return True, exit_code
-    place = place_in(os.environ)
+    if not _store.cache_info().currsize:  # they have not met yet
+        return place.first, exit_code
     try:
         told = _store().compare_set(ENDED, "", f"{place.rank} {exit_code}").decode()
     except RuntimeError:  # it was kept by a process that has ended
