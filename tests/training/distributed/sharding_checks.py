@@ -1,6 +1,8 @@
 """What the processes of a group do in tests of sharded models; each function is called in all of them."""
 
 import os
+import re
+import resource
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 
-from neuropil.errors import InputError, RunError
+from neuropil.errors import InputError, RunError, StorageError
 from neuropil.models import bert, clip, gpt2, transformer, vit
 from neuropil.parts.objectives import Classification, MaskedToken, NextTokenInWindow, Objective, SequenceToSequence
 from neuropil.protocols import Batch, OptimizerName
@@ -283,6 +285,19 @@ def single_precision(data: int) -> float:
         for way in (one, divided)
     ]
     return max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])
+
+
+def without_room(folder: str) -> str:
+    """What is said by a process whose files must not be longer than so many bytes."""
+    way = Training("gpt2", 2, 1)
+    way.update()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        sharded_checkpoint.save(Path(folder), {"step": 1}, way.trained, way.parts(), {})
+    except StorageError as error:
+        return re.sub(r"got .* free", "got some free", str(error))
+    return "nothing"
 
 
 def loaded_into(system: str, folder: str) -> str:

@@ -55,3 +55,14 @@ def test_a_run_goes_on_with_another_number_of_processes_divided_another_way(
     require_same(tmp_path, rows, alone)
     assert not (tmp_path / "checkpoint").exists()
     assert (tmp_path / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["clip", "bert", "transformer", "vit"])
+def test_a_divided_run_of_every_transformer_is_that_of_one_process(groups: ForkedGroups, tmp_path: Path, system: str):
+    """Contrastive losses compare the rows of all shares of a batch, and not those of the processes that have the same
+    share."""
+    own, other, run = tmp_path / "own", tmp_path / "other", {"system": system}
+    alone = own, groups.run("fitted", 1, folder=str(own), **run)[0]
+    for rows in groups.run("fitted", 4, folder=str(other), parallel="fsdp", tensor_parallel=2, **run):
+        require_same(other, rows, alone)

@@ -54,6 +54,14 @@ def test_an_unfinished_checkpoint_is_not_picked_up(saved: Path):
     assert list(saved.parent.iterdir()) == [saved]
 
 
+def test_a_full_disk_is_said_in_a_sentence_and_the_checkpoint_before_is_kept(groups: ForkedGroups, saved: Path):
+    run = saved.parents[1]
+    assert set(groups.run("without_room", 2, folder=str(run))) == {
+        f"{saved.parent} must have room for step-1, but got some free of 115 kB needed: make room on that disk."
+    }
+    assert finished(run) == [saved]
+
+
 def test_the_latest_of_several_is_the_last(tmp_path: Path):
     for step in (9, 10, 100):
         (tmp_path / "checkpoint" / f"step-{step}").mkdir(parents=True)

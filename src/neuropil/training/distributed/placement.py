@@ -107,11 +107,12 @@ def place(model: nn.Module, config: TrainingConfig, folder: Path, world: World, 
 
 
 def latest_shards(folder: Path) -> str | None:
-    """The name of the latest checkpoint of shares, if no whole one is later."""
+    """The name of the latest checkpoint of shares, if no whole one is later. What was not finished is removed."""
     if not (folder / SHARES).is_dir():
         return None
-    from neuropil.training.distributed.sharded_checkpoint import finished
+    from neuropil.training.distributed.sharded_checkpoint import finished, remove_unfinished
 
+    remove_unfinished(folder)
     found = finished(folder)
     if not found:
         return None

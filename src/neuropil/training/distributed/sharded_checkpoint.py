@@ -14,17 +14,17 @@ model that is not divided.
 
 import dataclasses
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, distributed, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     DefaultSavePlanner,
@@ -37,11 +37,11 @@ from torch.distributed.checkpoint.state_dict_loader import load as load_planned
 from torch.distributed.checkpoint.state_dict_saver import save as save_planned
 
 from neuropil.errors import RunError
-from neuropil.files import write_text
+from neuropil.files import make_folder, storing, sync, write_text
 from neuropil.protocols import Phase
 from neuropil.training.averages import WeightAverage
 from neuropil.training.checkpoint import SHARES, Trained
-from neuropil.training.distributed.dtensor import is_divided
+from neuropil.training.distributed.dtensor import is_divided, local
 from neuropil.training.optimizers import Optimizer
 
 FORMAT = 1
@@ -57,27 +57,26 @@ def save(
     part = folder.with_name(f".{folder.name}.part")
     if _rank() == 0:
         remove_unfinished(run)
-        part.mkdir(parents=True)
+        make_folder(part)
     _sum(0)  # all wait for the folder
     model, optimizers, phases, average = trained
     tensors = _weights(model, average, parts) | _moments(optimizers, phases, parts)
     tensors |= {f"learner/{name}": tensor for name, tensor in learner_state.items()}
     own = {name: tensor for name, tensor in tensors.items() if _is_written_here(tensor)}
     if own:
-        with _alone():
-            save_planned(
-                own, storage_writer=_Writer(str(part)), planner=_SavePlanner(flatten_state_dict=False), no_dist=True
-            )
+        planner, needed = _SavePlanner(flatten_state_dict=False), sum(local(tensor).nbytes for tensor in own.values())
+        with storing(folder, needed), _alone():
+            save_planned(own, storage_writer=_Writer(str(part)), planner=planner, no_dist=True)
     written = _sum(int(bool(own)))
     if _rank() == 0:
         sizes = {file.name: file.stat().st_size for file in sorted(part.iterdir())}
         require_shared_disk(part, len(sizes), written)
         write_text(part / STATE, json.dumps({"format": FORMAT, "state": dict(state), "files": sizes}) + "\n")
-        _sync(part)
         if folder.exists():  # the same step once more
             shutil.rmtree(folder)
         part.rename(folder)
-        _sync(folder.parent)
+        with suppress(OSError):  # not every file system has it for folders
+            sync(folder.parent)
         for old in set(finished(run)) - {folder}:
             shutil.rmtree(old)
     _sum(0)
@@ -243,14 +242,10 @@ def _sum(number: int) -> int:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """DCP warns of a process that works by itself."""
+    """DCP warns of a process that works by itself, and wraps what goes wrong in it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized")
-        yield
-
-
-def _sync(folder: Path) -> None:
-    """The names in a folder, to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
+        try:
+            yield
+        except CheckpointException as error:
+            raise next(cause for cause, _ in error.failures.values()) from error

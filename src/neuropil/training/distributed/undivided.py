@@ -64,7 +64,7 @@ class Undivided:
     def write(self, path: Path) -> None:
         """The file that `save_model` would have written. All processes gather, the first one writes."""
         if distributed.get_rank() == 0:
-            with replacing(path) as part:
+            with replacing(path, sum(view.bytes for view in self.views.values())) as part:
                 self._write(part)
         else:
             for _ in self._gathered():
