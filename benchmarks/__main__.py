@@ -2,6 +2,7 @@
 
 from benchmarks import (
     adversarial,
+    batched_decoding,
     decoding,
     diffusion,
     gpt2_step,
@@ -38,6 +39,7 @@ for benchmark in (
     recording_cost,
     recurrence_speed,
     decoding,
+    batched_decoding,
     serving,
     gpt2_step,
     diffusion,

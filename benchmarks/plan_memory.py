@@ -64,6 +64,7 @@ CASES = (
     Case(512, 8, 8, 50_257, 128, 1),
     Case(256, 6, 4, 4_000, 256, 8, optimizer="sgd"),
     Case(256, 6, 4, 4_000, 256, 8, optimizer="momentum"),
+    Case(256, 6, 4, 4_000, 256, 8, optimizer="muon"),
     Case(256, 6, 4, 4_000, 256, 8, precision="bfloat16"),
     Case(384, 6, 6, 8_000, 128, 2, precision="bfloat16"),
     Case(128, 12, 4, 1_000, 256, 16, recompute=True),

@@ -1,11 +1,11 @@
 """`neuropil plan`: what training on several devices needs of them."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_json, print_table
 from neuropil.cli.train import changes, defaults_for, typed_options
-from neuropil.config import Config, Option, option
+from neuropil.config import Config, option
 
 if TYPE_CHECKING:
     from neuropil.runs.plan.plan import TrainingPlan
@@ -22,18 +22,12 @@ class PlanArguments(Arguments):
     utilisation: float = option(0.5, "share of the peak that matrix products reach", above=0, high=1)
     bandwidth: str = option("300GB", "what a device sends to another of its host in a second")
     network: str = option("25GB", "what a device sends to another host in a second")
-    parallel: Literal["auto", "ddp", "fsdp"] = option("auto", "plan this way alone")
-    tensor_parallel: int = option(1, "plan so many devices for each layer", low=1)
-    recompute: bool = option(False, "plan with activation checkpointing alone")
-
-    def options(self) -> list[Option]:
-        """What a run may be given of the same name is given once."""
-        return list({each.name: each for each in super().options()}.values())
 
 
 PEAKS = {"float32": 19.5e12, "bfloat16": 312e12}
 """Of an A100."""
 PLANNED = ("parallel", "tensor_parallel", "recompute")
+"""Options of a run that say which ways are planned; without them all are."""
 
 
 def plan(words: list[str]) -> None:
@@ -47,12 +41,9 @@ def plan(words: list[str]) -> None:
     about = f"What training {name} needs of each device: memory, communication and time."
     arguments = parse(PlanArguments(recipe=defaults), words[1:], command=f"plan {name}", about=about)
     given = {key: value for key, value in changes(defaults, arguments.recipe, words[1:]).items() if key not in PLANNED}
-    typed = typed_options(words[1:])
-    wanted = Wanted(
-        None if arguments.parallel == "auto" else arguments.parallel,
-        arguments.tensor_parallel if "tensor_parallel" in typed else None,
-        arguments.recompute if "recompute" in typed else None,
-    )
+    typed = {each.name: each.default for each in arguments.recipe.options() if each.name in typed_options(words[1:])}
+    parallel = typed.get("parallel")
+    wanted = Wanted(None if parallel == "auto" else parallel, typed.get("tensor_parallel"), typed.get("recompute"))
     precision = getattr(getattr(arguments.recipe, "training", None), "precision", "float32")
     hardware = Hardware(
         devices=arguments.gpus,

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import UInt64
 
+from neuropil.data.formats.npy import DamagedArrayError, ObjectArrayError, read_npy
 from neuropil.errors import RunError
 from neuropil.files import replacing
 
@@ -49,11 +50,16 @@ def training_copies(folder: Path, examples: Keyed) -> str:
 
 
 def _known(path: Path) -> UInt64[np.ndarray, " example"]:
+    rule, fix = f"{path} must be the array that neuropil wrote", "restore it, or remove it to do without"
+    damaged = RunError(rule, got="a damaged file", fix=fix)
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        rule, fix = f"{path} must be the array that neuropil wrote", "restore it, or remove it to do without"
-        raise RunError(rule, got="a damaged file", fix=fix) from error
+        with path.open("rb") as file:
+            found = read_npy(file, path.stat().st_size, str(path))
+    except (OSError, DamagedArrayError, ObjectArrayError) as error:
+        raise damaged from error
+    if found.dtype != np.uint64 or found.ndim != 1:
+        raise damaged
+    return found
 
 
 def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:

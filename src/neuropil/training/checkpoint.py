@@ -1,8 +1,10 @@
 """All that a run needs to go on, in one file that is replaced at once: weights, optimisers, averages, progress."""
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from torch import Tensor, nn
 
@@ -13,6 +15,7 @@ from neuropil.training.optimizers import Optimizer
 from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
+S = TypeVar("S")
 FILE, SHARES = "checkpoint.safetensors", "checkpoint"
 """In a run folder: the checkpoint of a whole model, or a folder of the shares of a divided one."""
 Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], WeightAverage | None]
@@ -54,11 +57,13 @@ def load(
     tensors, state = read(path)
     load_state(model, under("model/", tensors), path)
     if average is not None:
-        average.load(under("average/", tensors))
+        _load_average(average, under("average/", tensors), path)
     for phase in phases:
         saved = under(f"optimizer/{phase.name}/", tensors)
         for name, parameter in phase.parameters.items():
             if moments := under(f"{name}/", saved):
+                if any(each.shape not in (parameter.shape, ()) for each in moments.values()):
+                    raise damaged(path, f"the averages of {name}")
                 optimizers[phase.name].state[parameter] = {
                     k: value.to(parameter.device) for k, value in moments.items()
                 }
@@ -71,7 +76,40 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if facts.get("format") != FORMAT:
         rule, fix = f"{path} must be a checkpoint of format {FORMAT}", "use the neuropil version that wrote it"
         raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)
+    if not isinstance(facts.get("state"), dict):
+        raise damaged(path, "where the run stands")
     return tensors, facts["state"]
+
+
+def restored(kind: type[S], state: Mapping[str, Any], path: Path) -> S:
+    """Where a run stands, if a checkpoint says it as `save` wrote it: counts from 0 on, and finite numbers."""
+    kinds = {field.name: field.type for field in dataclasses.fields(cast(Any, kind))}
+    if not state.keys() <= kinds.keys() or not all(_is_like(value, kinds[name]) for name, value in state.items()):
+        raise damaged(path, "where the run stands")
+    return kind(**state)
+
+
+def _is_like(value: Any, kind: Any) -> bool:
+    """`kind` is bool, int, float, one of the last two or None, or a table of numbers."""
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_is_like(each, float) for each in value.values())
+    kinds = get_args(kind) or (kind,)
+    if value is None or isinstance(value, bool):
+        return type(value) in kinds
+    if float in kinds:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return int in kinds and isinstance(value, int) and value >= 0
+
+
+def damaged(path: Path, what: str) -> RunError:
+    return RunError(f"{path} must say {what}, as neuropil wrote it", got="something else", fix="restore or remove it")
+
+
+def _load_average(average: WeightAverage, tensors: dict[str, Tensor], path: Path) -> None:
+    for name, own in average.average.items():
+        if name not in tensors or tensors[name].shape != own.shape:
+            raise damaged(path, f"the average of {name}")
+    average.load(tensors)
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -107,7 +107,7 @@ class _ChunkLoop:
         self.state = ChunkState()
         if self.checkpoint_path.exists():
             state, _ = checkpoint.load(self.checkpoint_path, self.model, {}, (), None)
-            self.state = ChunkState(**state)
+            self.state = checkpoint.restored(ChunkState, state, self.checkpoint_path)
             if self.state.finished:
                 require_readable(self.weights_path, self.checkpoint_path)
         self.history = History(folder, step=self.state.step, rows=self.state.rows, tensorboard=config.tensorboard)

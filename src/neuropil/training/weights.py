@@ -48,6 +48,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
+            if not isinstance(facts, dict):
+                raise ValueError("its facts are no JSON object")
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"

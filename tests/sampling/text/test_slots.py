@@ -94,6 +94,18 @@ def test_a_text_has_the_logits_that_it_has_alone(name: str, changes: list[int | 
         assert [decoder.length(slot) for slot in range(SLOTS)] == [len(text) for text in texts]
 
 
+@pytest.mark.parametrize("cell", CELLS)
+@given(steps=st.lists(st.dictionaries(st.integers(0, SLOTS - 1), token, min_size=1), max_size=8))
+@settings(deadline=None, max_examples=25)
+def test_no_bit_of_a_recurrent_models_logits_depends_on_the_other_slots(cell: CellName, steps: list[dict[int, int]]):
+    together = slotted(cell)
+    alone = [slotted(cell) for _ in range(SLOTS)]
+    for step in steps:
+        found = together.step(list(step), list(step.values()))
+        for row, (slot, new) in enumerate(step.items()):
+            assert np.array_equal(found[row], alone[slot].step([slot], [new])[0])
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_it_says_what_it_is(name: str):
     decoder = slotted(name)

@@ -97,10 +97,11 @@ class ClassificationDataConfig(DataConfig):
     )
 
 
-def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
+def prepare(config: DataConfig, seed: int, *, lazily: bool = False) -> Splits[Examples]:
     """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
-    there are none, copies of an example are in one part."""
-    parts, notes = _embedded(config) if config.data is None else _own(config.data, config)
+    there are none, copies of an example are in one part. Where it is allowed to read them `lazily`, pictures that would
+    fill much memory stay in their files."""
+    parts, notes = _embedded(config) if config.data is None else _own(config.data, config, lazily)
     return divide(parts, config, seed, notes)
 
 
@@ -272,7 +273,7 @@ def _require_no_encoding(config: DataConfig, data: str) -> None:
         raise InputError("--encoding is that of a CSV or TSV", got=got, fix="leave it out")
 
 
-def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+def _own(data: Path | InMemory, config: DataConfig, lazily: bool) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     data = data if isinstance(data, InMemory) else _existing(data)
     if isinstance(data, InMemory):
         _require_no_encoding(config, data.name)
@@ -280,7 +281,7 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
         own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
         reading = read_memory(data.training, config.target, ignore=config.ignore, **own)
     else:
-        reading = _read_file(data, config)
+        reading = _read_file(data, config, lazily)
     reading = dataset.without_zero_weights(reading, data.name)
     _require_label_sets(reading, config, data.name)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
@@ -326,11 +327,12 @@ def _require_label_sets(reading: LabelledParts, config: DataConfig, name: str) -
         raise InputError(f"labels of {name} must be classes, or several to an example", got="one to each", fix=fix)
 
 
-def _read_file(path: Path, config: DataConfig) -> LabelledParts:
+def _read_file(path: Path, config: DataConfig, lazily: bool) -> LabelledParts:
     kind = format_of(path)
     if kind == "image folder":
         _require_no_columns(config, path.name)
-        return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
+        how = {"size": config.image_size, "skip_unreadable": config.skip_unreadable}
+        return read_image_folder(path, **how, lazily=lazily)
     require_no_folder_options(config, path.name)
     if kind == "table":
         own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}

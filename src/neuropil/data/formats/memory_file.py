@@ -21,7 +21,7 @@ def write_memory(path: Path, data: InMemory) -> None:
     arrays: dict[str, np.ndarray] = {}
     about = json.dumps(_about(data, "", arrays)).encode()
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, **{ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
+        np.savez(file, allow_pickle=False, **{ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
 
 
 def read_memory(path: Path) -> InMemory:

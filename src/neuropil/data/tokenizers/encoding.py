@@ -22,6 +22,8 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
+from neuropil.data.tokenizers.parsed import refused_by_library
+from neuropil.errors import InputError
 from neuropil.progress import measured
 
 TEXTS_PER_TASK = 1_000
@@ -60,6 +62,13 @@ class AnyTokenizer(Encoding, Protocol):
     def tokens(self, ids: Sequence[int]) -> list[str]: ...
 
 
+UNENCODED = InputError(
+    "a tokenizer must encode every text",
+    got="one that fails at this one",
+    fix="take its files from where the model comes from",
+)
+
+
 def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Without tokens that no text has."""
 
@@ -67,7 +76,7 @@ def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
         return [encoding.ids for encoding in tokenizer.encode_batch_fast(list(part), add_special_tokens=False)]
 
     parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
-    with own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with refused_by_library(UNENCODED), own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(chain.from_iterable(pool.map(encode, parts)))
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from neuropil.protocols import OptimizerName
-from neuropil.runs.plan.shapes import MOMENTS, SINGLE, MeasuredShape, TransformerShape
+from neuropil.runs.plan.shapes import SINGLE, MeasuredShape, TransformerShape
 
 HALF = 2
 
@@ -64,7 +64,7 @@ def transformer_memory(
     block = model.block - model.divided + model.divided / way.tensor
     own = (model.outside + model.layers * block) / way.shards
     weights = SINGLE * own * (2 if average else 1)
-    gradients, optimizer_states = SINGLE * own, SINGLE * own * MOMENTS[optimizer]
+    gradients, optimizer_states = SINGLE * own, SINGLE * model.moments(optimizer, way.tensor) / way.shards
     every = tokens * model.block_bytes(number, way.tensor)
     kept = model.layers * (tokens * SINGLE * model.width if way.recompute else every)
     ends, stream = tokens * model.ends_bytes(), tokens * SINGLE * model.width
@@ -96,11 +96,8 @@ def transformer_memory(
     return max(found, key=lambda each: each.total)
 
 
-def measured_memory(
-    model: MeasuredShape, way: Way, batch: int, *, optimizer: OptimizerName, average: bool = False
-) -> Memory:
+def measured_memory(model: MeasuredShape, way: Way, batch: int, *, average: bool = False) -> Memory:
     weights = SINGLE * model.parameters
-    sent = SINGLE * model.parameters if way.data > 1 else 0
-    states = weights * MOMENTS[optimizer]
-    activations = batch * model.example_bytes
-    return Memory(weights * (2 if average else 1), weights, states, activations, communication=sent)
+    sent = weights if way.data > 1 else 0
+    kept, activations = weights * (2 if average else 1), batch * model.example_bytes
+    return Memory(kept, weights, model.moments, activations, communication=sent)

@@ -166,7 +166,7 @@ def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted
 
     def planned(way: Way, batch: int) -> PlannedWay:
         flops = [batch * way.accumulate * model.example_flops] * 2
-        needed = measured_memory(model, way, batch, optimizer=training.optimizer, average=bool(training.average))
+        needed = measured_memory(model, way, batch, average=bool(training.average))
         return _planned(way, batch, needed, traffic(model, way, batch, half=False), flops, hardware)
 
     simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)

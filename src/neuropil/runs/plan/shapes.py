@@ -24,12 +24,11 @@ from neuropil.runs.start import PlannedRun
 from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed.strategy import MOMENTS, state_bytes
 from neuropil.training.loop import seconds_per_update
 
 PUBLISHED = {"gpt2": "small", "gpt2-medium": "medium", "gpt2-large": "large", "gpt2-xl": "xl"}
 MEASURED_SECONDS = 2.0
-MOMENTS: dict[OptimizerName, int] = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adam": 2, "adamw": 2, "muon": 2}
-"""Numbers that an optimiser keeps for each parameter; muon's matrices need one, which is not counted on."""
 SINGLE = 4
 """Bytes of a number in float32."""
 
@@ -83,6 +82,12 @@ class TransformerShape:
             mask_bytes=mask_bytes,
         )
 
+    def moments(self, optimizer: OptimizerName, tensor: int) -> float:
+        """Numbers that an optimiser keeps for a model whose layers are divided."""
+        matrices = self.layers * self.matrices / tensor if optimizer == "muon" else 0.0
+        others = self.parameters - self.layers * self.divided * (1 - 1 / tensor) - matrices
+        return MOMENTS[optimizer] * matrices + MOMENTS["adamw" if optimizer == "muon" else optimizer] * others
+
     @property
     def outside(self) -> int:
         """Parameters of no block."""
@@ -133,6 +138,8 @@ class MeasuredShape:
     computes."""
 
     parameters: int
+    moments: int
+    """Bytes that the optimiser keeps."""
     example_bytes: float
     example_flops: float
 
@@ -169,6 +176,7 @@ def measured(name: str, options: Mapping[str, Any]) -> tuple[MeasuredShape, Trai
             seconds_per_update(experiment.learner, batches, training, most_seconds=1e-9)  # one
         with LiveBytes(own) as live:
             seconds_per_update(experiment.learner, batches, training, most_seconds=MEASURED_SECONDS)
-    states = SINGLE * count * (2 + MOMENTS[training.optimizer] + bool(training.average))
+    states = state_bytes(model, training)
+    moments = states - SINGLE * count * (2 + bool(training.average))
     beside, flops = max(0, live.peak - states) / training.batch_size, counter.get_total_flops() / training.accumulate
-    return MeasuredShape(count, beside, flops / training.batch_size), training
+    return MeasuredShape(count, moments, beside, flops / training.batch_size), training

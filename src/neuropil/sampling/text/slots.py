@@ -5,8 +5,9 @@
     logits = decoder.step([0, 3, 7], [a, b, c])         one token more for each of three texts
 
 A step reads every weight once for all rows, and for one token that takes nearly all the time: sixteen texts cost little
-more than one. Here are the decoders that PyTorch computes. Its matrix products may add in another order for another
-number of rows, so that the last bits of a row's logits can depend on how many others there are.
+more than one. Here are the decoders that PyTorch computes, which may add in another order for another number of tokens:
+the last bits of a text's logits can depend on the pieces of its prompt, and those of `TransformerSlots` on the other
+rows too. Those of `neuropil.sampling.gpt2_cpu.slots` depend on the text alone.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2
 from neuropil.models.recurrent import RecurrentNetwork
 from neuropil.parts.positions import require_context
-from neuropil.parts.recurrence import State
+from neuropil.parts.recurrence import State, map_states, reorder
+from neuropil.protocols import PADDING
 
 
 @runtime_checkable
@@ -139,48 +141,62 @@ class CacheRows:
 
 
 class RecurrentSlots:
-    """Any recurrent language model: what a slot holds is the state after its text, whose length nothing limits."""
+    """Any recurrent language model: what a slot holds is the state after its text, whose length nothing limits. A step
+    computes all slots, so that a row's sums have one order whichever others there are; where nothing is read, a state
+    stays as it is."""
 
     def __init__(self, model: RecurrentNetwork, num_slots: int):
         require_count(num_slots)
         self.model, self.num_slots, self.context = model, num_slots, None
         self.vocab_size = model.config.vocabulary_size
         self.lengths = [0] * num_slots
-        self.states: list[tuple[State, ...]] = [self._first()] * num_slots
+        self.states = map_states(Tensor.clone, self._first(num_slots))  # parts that begin alike may be one tensor
 
     def clear(self, slot: int) -> None:
         require_slots([slot], self.num_slots)
-        self.states[slot], self.lengths[slot] = self._first(), 0
+        self._put(slot, self._first(1))
+        self.lengths[slot] = 0
 
+    @torch.no_grad()
     def read(self, slot: int, tokens: Sequence[int]) -> Float32[np.ndarray, " token"]:
+        require_slots([slot], self.num_slots)
         require_piece(tokens)
-        return self._append([slot], [tokens])[0]
+        require_tokens(tokens, self.vocab_size)
+        own = reorder(self.states, torch.tensor([slot], device=self._device))
+        outputs, after = self.model.stream(torch.tensor([tokens], device=self._device), own)
+        self._put(slot, after)
+        self.lengths[slot] += len(tokens)
+        return outputs[0, -1].float().cpu().numpy()
 
+    @torch.no_grad()
     def step(self, slots: Sequence[int], tokens: Sequence[int]) -> Float32[np.ndarray, "row token"]:
         require_one_each(slots, tokens)
-        return self._append(slots, [[token] for token in tokens])
+        require_slots(slots, self.num_slots)
+        require_tokens(tokens, self.vocab_size)
+        rows = torch.full((self.num_slots, 1), PADDING)
+        rows[list(slots), 0] = torch.tensor(tokens)
+        outputs, self.states = self.model.stream(rows.to(self._device), self.states)
+        for slot in slots:
+            self.lengths[slot] += 1
+        return outputs[list(slots), -1].float().cpu().numpy()
 
     def length(self, slot: int) -> int:
         return self.lengths[slot]
 
     def slot_bytes(self, tokens: int) -> int:
-        return sum(part.nbytes for state in self._first() for part in state)
+        return sum(part.nbytes for state in self.states for part in state) // self.num_slots
 
-    def _first(self) -> tuple[State, ...]:
-        return self.model.begin_stream(torch.empty(1, 1, device=self.model.output.weight.device))
+    @property
+    def _device(self) -> torch.device:
+        return self.model.output.weight.device
 
-    @torch.no_grad()
-    def _append(self, slots: Sequence[int], tokens: Sequence[Sequence[int]]) -> Float32[np.ndarray, "row token"]:
-        require_slots(slots, self.num_slots)
-        require_tokens([token for row in tokens for token in row], self.vocab_size)
-        device = self.model.output.weight.device
-        layers = zip(*(self.states[slot] for slot in slots), strict=True)
-        joined = tuple(type(layer[0])(*map(torch.cat, zip(*layer, strict=True))) for layer in layers)
-        outputs, states = self.model.stream(torch.tensor(tokens, device=device), joined)
-        for row, slot in enumerate(slots):
-            self.states[slot] = tuple(type(state)(*(part[row : row + 1] for part in state)) for state in states)
-            self.lengths[slot] += len(tokens[row])
-        return outputs[:, -1].float().cpu().numpy()
+    def _first(self, rows: int) -> tuple[State, ...]:
+        return self.model.begin_stream(torch.empty(rows, 1, device=self._device))
+
+    def _put(self, slot: int, states: Sequence[State]) -> None:
+        for held, new in zip(self.states, states, strict=True):
+            for part, row in zip(held, new, strict=True):
+                part[slot] = row[0]
 
 
 def require_count(num_slots: int) -> None:
