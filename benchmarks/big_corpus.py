@@ -93,7 +93,7 @@ def gpt2(path: Path, folder: Path) -> dict[str, float]:
     prepared = peak_megabytes()
     del corpus, tokens, batches
     gc.collect()
-    neuropil.train("gpt2", data=path, out=folder / "run", show_progress=False, **OPTIONS)
+    neuropil.train("gpt2", data=path, out=folder / "run", report=False, show_progress=False, **OPTIONS)
     return {
         "seconds to read": read - began,
         "seconds to learn a vocabulary": learned - read,
@@ -133,7 +133,9 @@ def seconds_of(items: Iterable[object]) -> float:
 
 def word2vec(path: Path, folder: Path) -> dict[str, float]:
     began = time.monotonic()
-    run = neuropil.train("word2vec", data=path, out=folder / "run", show_progress=False, minutes=WORDS_MINUTES)
+    run = neuropil.train(
+        "word2vec", data=path, out=folder / "run", report=False, show_progress=False, minutes=WORDS_MINUTES
+    )
     return {"seconds": time.monotonic() - began, "loss": run.metrics["loss"], "peak MB of the run": peak_megabytes()}
 
 

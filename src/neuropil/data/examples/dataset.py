@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64, Shaped, UInt8
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 from torch import Tensor
 
 from neuropil.config import Config
@@ -90,8 +90,9 @@ class Schema(Config):
 @dataclass(frozen=True)
 class Examples:
     unit: ClassVar = "examples"
-    inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"] | PictureFiles
-    """In memory, or pictures that are read when they are needed."""
+    inputs: Any
+    """Pictures [example channel height width] of bytes or numbers [example feature], as a tensor; or `PictureFiles`,
+    which are read when they are needed, and answer to the names that every system uses."""
     targets: Int64[Tensor, " example"] | Float[Tensor, "example output"]
     """Class numbers, values, or 1 for each label that an example has."""
     schema: Schema
@@ -182,8 +183,9 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class Inputs:
-    values: UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"] | PictureFiles
-    """Of a table, with NaN where a value is missing."""
+    values: Any
+    """A tensor of pictures [example channel height width] or of numbers [example feature], with NaN where one is
+    missing; or `PictureFiles`."""
     name: Callable[[int], str]
     """Where the example with this number comes from: "cat.png", "rows.csv row 3"."""
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, repeat
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -76,6 +76,9 @@ def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
         return [encoding.ids for encoding in tokenizer.encode_batch_fast(list(part), add_special_tokens=False)]
 
     parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
+    if len(parts) < 2:  # no thread is worth its start
+        with refused_by_library(UNENCODED), own_threads():
+            return [ids for part in parts for ids in encode(part)]
     with refused_by_library(UNENCODED), own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(chain.from_iterable(pool.map(encode, parts)))
 
@@ -142,8 +145,11 @@ class RememberedWords:
         words = BORDER.split(piece)
         if self.size > REMEMBERED:
             self._forget()
-        self._learn([word for word in dict.fromkeys(words) if word not in self.number])
-        numbers = np.fromiter(map(self.number.__getitem__, words), np.int64, len(words))
+        numbers = np.fromiter(map(self.number.get, words, repeat(-1)), np.int64, len(words))
+        if len(new := np.flatnonzero(numbers < 0)):
+            unknown = [words[place] for place in new.tolist()]
+            self._learn([*dict.fromkeys(unknown)])
+            numbers[new] = [self.number[word] for word in unknown]
         lengths, begins = self.lengths[numbers], self.begins[numbers]
         # The i-th token of the piece is that of its word which is as far from the word's first as i is from the place
         # where the word begins.
@@ -151,8 +157,6 @@ class RememberedWords:
         return self.tokens[np.repeat(begins - ends + lengths, lengths) + np.arange(lengths.sum())]
 
     def _learn(self, words: Sequence[str]) -> None:
-        if not words:
-            return
         encoded = self.tokenizer.encode(words)
         lengths = np.array([*map(len, encoded)], np.int64)
         self.begins = np.concatenate([self.begins, len(self.tokens) + lengths.cumsum() - lengths])
