@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from neuropil.errors import RunError
 from neuropil.training.distributed.sharded_checkpoint import (
@@ -28,6 +29,12 @@ def saved(run_of_two: Path, tmp_path: Path) -> Path:
     return tmp_path / "checkpoint" / "step-2"
 
 
+def numbers_in(folder: Path) -> int:
+    """Of the weights, in all shares."""
+    tensors = [(name, x) for path in folder.glob("*.safetensors") for name, x in load_file(path).items()]
+    return sum(x.numel() for name, x in tensors if name.startswith("model/"))
+
+
 @pytest.mark.parametrize(
     ("system", "optimizer"), [("gpt2", "muon"), pytest.param("transformer", "adamw", marks=pytest.mark.slow)]
 )
@@ -36,7 +43,9 @@ def test_a_run_goes_on_with_other_processes_divided_in_another_way(
 ):
     run = {"system": system, "folder": str(tmp_path), "optimizer": optimizer}
     unpickled = groups.run("go_on", 2, data=2, tensor=1, **run)
+    numbers = numbers_in(tmp_path / "checkpoint" / "step-2")
     unpickled += groups.run("go_on", 4, data=2, tensor=2, **run)
+    assert numbers_in(tmp_path / "checkpoint" / "step-4") == numbers  # what two processes have is written by one
     unpickled += groups.run("go_on", 2, data=1, tensor=2, **run)
     [alone] = groups.run("went_on", 1, **run)
     assert alone["steps"] == 6
