@@ -261,8 +261,11 @@ DATA_READERS = (
         text,
         lambda: [TABLE, gzip.compress(TABLE, mtime=0)],
         written("table.csv", read_table),
+        cases=20_000,
     ),
-    Reader("series", "tables of time series", text, lambda: [SERIES], written("series.csv", read_time_series)),
+    Reader(
+        "series", "tables of time series", text, lambda: [SERIES], written("series.csv", read_time_series), cases=3_000
+    ),
     Reader(
         "labelled-texts",
         "TSV of texts and labels",

@@ -281,7 +281,7 @@ MODEL_READERS = (
     ),
     Reader("checkpoint", "checkpoints, gone on from", mutations.safetensors, checkpoint_seeds, resumed, cases=30_000),
     Reader(
-        "config", "config.json of Hugging Face's", settings, *folder_file("config.json", neuropil.open), cases=50_000
+        "config", "config.json of Hugging Face's", settings, *folder_file("config.json", neuropil.open), cases=10_000
     ),
     Reader("index", f"{INDEX} of Hugging Face's", mutations.any_json, index_seeds, indexed),
     Reader(

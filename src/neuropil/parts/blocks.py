@@ -11,6 +11,7 @@ N is layer normalisation. What φ is differs: relu, gelu, its approximation by t
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Literal, Self, TypeAlias
 
 from jaxtyping import Bool, Float
@@ -151,7 +152,7 @@ class BlockConfig(Config):
         return dataclasses.replace(self, kept_heads=tuple(kept))
 
     def heads_in_order(self) -> Iterator[int]:
-        return iter(self.kept_heads or (self.heads,) * self.attention_modules)
+        return iter(self.kept_heads) if self.kept_heads else repeat(self.heads, self.attention_modules)
 
 
 class StackConfig(BlockConfig):

@@ -15,6 +15,7 @@ from neuropil.memory import require_room
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 """By the version of the file. The third is for names of fields in Unicode, and these arrays have no fields."""
+MOST_AXES, LONGEST_AXIS = 32, 1 << 40
 AT_ONCE = 1 << 20
 """Bytes."""
 LAST_CHARACTER, SURROGATES = 0x10FFFF, (0xD800, 0xDFFF)
@@ -34,7 +35,9 @@ def read_npy(file: IO[bytes], size: int, what: str) -> Shaped[np.ndarray, "..."]
     if dtype.hasobject:
         raise ObjectArrayError
     count = math.prod(shape)
-    if dtype.kind not in "biufcSU" or dtype.itemsize == 0 or len(shape) > 32 or min(shape, default=0) < 0:
+    if dtype.kind not in "biufcSU" or dtype.itemsize == 0 or len(shape) > MOST_AXES:
+        raise DamagedArrayError
+    if not all(0 <= length <= LONGEST_AXIS for length in shape):  # also of an array of no values, which has no bytes
         raise DamagedArrayError
     if file.tell() + count * dtype.itemsize != size:
         raise DamagedArrayError
