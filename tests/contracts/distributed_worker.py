@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from neuropil.cli import main
+from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.recipes import recipe
 from neuropil.training.config import TrainingConfig
@@ -145,21 +146,20 @@ def equal_on_all(weights: Weights, place: World) -> bool:
 def normalised(place: World) -> dict[str, float]:
     """How far batch normalisation of shares is from that of the whole batch, in outputs, gradients and statistics."""
     found = {}
+    every: list[dict[str, Any]] = [{}, {"momentum": None}, {"affine": False}, {"track_running_stats": False}]
     for kind, shape in ((nn.BatchNorm1d, (5, 3)), (nn.BatchNorm2d, (5, 3, 4, 2))):
-        for options in ({}, {"momentum": None}, {"affine": False}, {"track_running_stats": False}):
+        for options in every:
             torch.manual_seed(1)
             x, gradient = torch.randn(shape, requires_grad=True), torch.randn(shape)
             whole, shared = (nn.Sequential(kind(3, **options)) for _ in range(2))
-            rows, learner = slice(0, 2) if place.first else slice(2, 5), type("Learner", (), {"model": shared})()
-            mine = x.detach()[rows].requires_grad_()
-            batch = WholeBatch(place)
-            for _ in range(2):
-                expected = whole(x)
-                with batch.joined(learner), batch.divided(True):
-                    y = shared(mine)
-            (expected * gradient).sum().backward()
-            (y * gradient[rows]).sum().backward()
-            pairs = [(y, expected[rows]), (mine.grad, x.grad[rows])]
+            rows = slice(0, 2) if place.first else slice(2, 5)
+            mine, batch = x.detach()[rows].requires_grad_(), WholeBatch(place)
+            with batch.joined(Classification(shared)), batch.divided(True):
+                y = [shared(mine) for _ in range(2)][-1]
+            expected = [whole(x) for _ in range(2)][-1]
+            (slope,) = torch.autograd.grad((y * gradient[rows]).sum(), mine)
+            (expected_slope,) = torch.autograd.grad((expected * gradient).sum(), x)
+            pairs = [(y, expected[rows]), (slope, expected_slope[rows])]
             pairs += list(zip(shared.state_dict().values(), whole.state_dict().values(), strict=True))
             found[f"{kind.__name__} {options}"] = max(float((a - b).detach().abs().max()) for a, b in pairs)
     return found
