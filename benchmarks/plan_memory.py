@@ -43,8 +43,15 @@ class Case:
 
     @property
     def config(self) -> GPT2Config:
-        sizes = {"width": self.width, "layers": self.layers, "heads": self.heads, "context": self.context}
-        return GPT2Config(**sizes, vocabulary_size=self.vocabulary, dropout=self.dropout, attention_dropout=0.0)
+        return GPT2Config(
+            width=self.width,
+            layers=self.layers,
+            heads=self.heads,
+            context=self.context,
+            vocabulary_size=self.vocabulary,
+            dropout=self.dropout,
+            attention_dropout=0.0,
+        )
 
     @property
     def predicted(self) -> float:

@@ -178,7 +178,7 @@ def own_tokenizer_seeds() -> Sequence[bytes]:
     found = []
     for kind in ("bpe", "characters", "words"):
         with tempfile.TemporaryDirectory() as folder:
-            Tokenizer.train([TEXT], kind, 270).save(Path(folder, "tokenizer.json"))  # type: ignore[arg-type]
+            Tokenizer.train([TEXT], kind, 270).save(Path(folder, "tokenizer.json"))
             found.append(Path(folder, "tokenizer.json").read_bytes())
     return found
 

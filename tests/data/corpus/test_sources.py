@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow
@@ -30,7 +31,7 @@ def write_jsonl(path: Path, documents: list[str], name: str = "text") -> Path:
     return path
 
 
-def write_parquet(path: Path, documents: list[str | None], name: str = "text") -> Path:
+def write_parquet(path: Path, documents: Sequence[str | None], name: str = "text") -> Path:
     columns = {"id": [*range(len(documents))], name: documents}
     pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=7)
     return path

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -64,7 +65,7 @@ def test_tokens_are_the_same_as_in_memory(corpora: tuple[Corpus, Corpus], kind: 
     texts = on_disk.learned_texts
     tokenizer = Tokenizer.train(texts, kind, 400) if learn is None else learn(texts, 400)  # type: ignore[arg-type]
     found, expected = on_disk.tokens(tokenizer), in_memory.tokens(tokenizer)
-    assert all(torch.equal(found[part][:], expected[part][:]) for part in expected)  # type: ignore[arg-type]
+    assert all(torch.equal(found[part][:], expected[part][:]) for part in expected)
 
 
 def test_batches_are_the_same_as_in_memory(corpora: tuple[Corpus, Corpus]):
@@ -177,12 +178,12 @@ def test_a_kill_leaves_no_tokens_and_others_wait_for_whoever_makes_them(tmp_path
         "-c",
         f"{PREPARE}\nfound = tokens(sys.argv[1], stop=len(sys.argv) > 2)\nprint(len(found))",
     ]
-    how = {"env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*command, str(tmp_path / "long.txt"), "stop"], **how) as first:  # type: ignore[call-overload]
+    how: dict[str, Any] = {"env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, str(tmp_path / "long.txt"), "stop"], **how) as first:
         assert first.stdout.readline() == "half\n"
         kept = [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()]
         assert not any(re.fullmatch("tokens-[0-9a-f]{16}", name) for name in kept)
-        with subprocess.Popen([*command, str(tmp_path / "long.txt")], **how) as second:  # type: ignore[call-overload]
+        with subprocess.Popen([*command, str(tmp_path / "long.txt")], **how) as second:
             first.send_signal(signal.SIGKILL)
             found = int(second.communicate()[0])
         assert second.returncode == 0

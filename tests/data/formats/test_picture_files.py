@@ -51,7 +51,7 @@ def test_the_parts_are_those_of_pictures_in_memory(folder: Path, lazily: None):
     in_files, in_memory = both(folder)
     for name, part in in_files.parts.items():
         assert isinstance(part.inputs, PictureFiles)
-        assert torch.equal(part.inputs[:], in_memory.parts[name].inputs)  # type: ignore[arg-type]
+        assert torch.equal(part.inputs[:], in_memory.parts[name].inputs)
         assert torch.equal(part.targets, in_memory.parts[name].targets)
         assert part.schema == in_memory.parts[name].schema
     assert in_files.train.source == in_memory.train.source
@@ -79,7 +79,7 @@ def test_what_is_taken_by_a_number_a_slice_or_an_index_is_that_of_a_tensor(folde
     assert torch.equal(in_files[20:25], in_memory[20:25])
     assert torch.equal(in_files.index_select(0, index), in_memory[index])
     assert torch.equal(in_files.take(index)[:], in_memory[index])
-    assert torch.equal(torch.cat([*in_files.split(13)]), in_memory[:])  # type: ignore[arg-type]
+    assert torch.equal(torch.cat([*in_files.split(13)]), in_memory[:])
 
 
 def test_a_few_are_read_when_they_are_taken(folder: Path, lazily: None):
@@ -90,9 +90,9 @@ def test_a_few_are_read_when_they_are_taken(folder: Path, lazily: None):
 
 def test_what_stands_for_all_is_spread_and_bounded(folder: Path, lazily: None, monkeypatch: pytest.MonkeyPatch):
     train = both(folder)[0].train
-    assert torch.equal(train.sample.inputs, train.inputs[:])  # type: ignore[arg-type]
+    assert torch.equal(train.sample.inputs, train.inputs[:])
     monkeypatch.setattr(picture_files, "SAMPLED", 12)
-    assert train.inputs.spread.diff().max() <= 2 * train.inputs.spread.diff().min()  # type: ignore[union-attr]
+    assert train.inputs.spread.diff().max() <= 2 * train.inputs.spread.diff().min()
     monkeypatch.setattr(picture_files, "SAMPLED_BYTES", 64 * 5)
     assert len(train.sample) == 5
 
@@ -199,7 +199,7 @@ def test_bad_pictures_are_found_before_where_they_are_to_be_left_out(damaged: Pa
     config = DataConfig(data=damaged, skip_unreadable=True)
     in_files, in_memory = prepare(config, 0, lazily=True), prepare(config, 0)
     assert in_files.notes[0] == in_memory.notes[0] == "1 of 40 images cannot be read and are left out: a/11.png."
-    assert torch.equal(in_files.train.inputs[:], in_memory.train.inputs)  # type: ignore[arg-type]
+    assert torch.equal(in_files.train.inputs[:], in_memory.train.inputs)
 
 
 def test_of_many_pictures_some_tell_the_size(damaged: Path, lazily: None, monkeypatch: pytest.MonkeyPatch):

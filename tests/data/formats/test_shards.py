@@ -56,7 +56,7 @@ def test_a_table_is_that_of_a_csv(tmp_path: Path, suffix: str):
     found, expected = (
         prepare(DataConfig(data=write(tmp_path, FLOWERS, each), target="kind"), 0) for each in (suffix, ".csv")
     )
-    assert torch.equal(found.train.inputs, expected.train.inputs)  # type: ignore[arg-type]
+    assert torch.equal(found.train.inputs, expected.train.inputs)
     assert torch.equal(found.test.targets, expected.test.targets)
     assert found.train.schema == expected.train.schema
     assert found.train.source == expected.train.source.replace("rows.csv", f"rows{suffix}")

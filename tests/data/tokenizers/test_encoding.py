@@ -51,7 +51,7 @@ def test_tokens_do_not_depend_on_the_blocks_nor_on_how_many_words_are_remembered
 )
 def test_words_that_change_one_another_are_not_told_apart(added: AddedToken, prefix: bool):
     """Of published tokenizers, whose tokens may reach over white space."""
-    inner = tokenizers.Tokenizer.from_str(TOKENIZERS[0]._tokenizer.to_str())  # type: ignore[attr-defined]
+    inner = tokenizers.Tokenizer.from_str(TOKENIZERS[0]._tokenizer.to_str())
     inner.pre_tokenizer = ByteLevel(add_prefix_space=prefix)
     inner.add_tokens([added])
     tokenizer, text = PublishedTokenizer(inner, "gpt2", FAMILIES["gpt2"].special), "one\ntwo words and  <m> it"

@@ -7,7 +7,7 @@ all formats alike.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.protocols import WEIGHT, Batch
 
-T = TypeVar("T", bound=Tensor | PictureFiles)
 Task = Literal["classification", "regression", "multi_label"]
 FEW = 1_000
 """Pictures that are read at once when they are taken: reports show some, and parts to learn from have more."""
@@ -308,7 +307,7 @@ def _offsets(values: Float64[Tensor, "example feature"]) -> tuple[float, ...]:
     return tuple(torch.where((spread > 0) & (mean.abs() > FAR * spread), mean.round(), 0.0).tolist())
 
 
-def centred(inputs: T, schema: Schema) -> T | Tensor:
+def centred(inputs: Any, schema: Schema) -> Any:
     """Inputs as the model gets them: bytes of pictures, or float32 without the offsets."""
     if schema.kind == "image":
         return inputs
