@@ -180,6 +180,7 @@ def test_a_kill_leaves_no_tokens_and_others_wait_for_whoever_makes_them(tmp_path
     ]
     how: dict[str, Any] = {"env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([*command, str(tmp_path / "long.txt"), "stop"], **how) as first:
+        assert first.stdout is not None
         assert first.stdout.readline() == "half\n"
         kept = [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()]
         assert not any(re.fullmatch("tokens-[0-9a-f]{16}", name) for name in kept)
