@@ -4,8 +4,8 @@ The header may say anything. No memory is asked for before the bytes behind it a
 are known to fit; Python objects, which NumPy keeps as pickles, are never read.
 """
 
+import io
 import math
-from typing import IO
 
 import numpy as np
 from jaxtyping import Shaped
@@ -29,7 +29,7 @@ class ObjectArrayError(Exception):
     """The array holds Python objects."""
 
 
-def read_npy(file: IO[bytes], size: int, what: str) -> Shaped[np.ndarray, "..."]:
+def read_npy(file: io.BufferedIOBase, size: int, what: str) -> Shaped[np.ndarray, "..."]:
     """An array from a file of `size` bytes, of which nothing has been read yet; `what` is what errors call it."""
     shape, columns_first, dtype = _header(file)
     if dtype.hasobject:
@@ -49,14 +49,14 @@ def read_npy(file: IO[bytes], size: int, what: str) -> Shaped[np.ndarray, "..."]
     return array.reshape(shape[::-1]).T if columns_first else array.reshape(shape)
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(file: io.BufferedIOBase) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
         return HEADERS[np.lib.format.read_magic(file)](file)
     except Exception as cause:  # NumPy has Python's own parser read it, which raises whatever it does
         raise DamagedArrayError from cause
 
 
-def _content(file: IO[bytes], size: int) -> bytearray:
+def _content(file: io.BufferedIOBase, size: int) -> bytearray:
     """All of it, and nothing behind it; an archive checks its sum at the end."""
     content, place = bytearray(size), 0
     view = memoryview(content)

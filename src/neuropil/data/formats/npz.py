@@ -1,5 +1,6 @@
 """NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them."""
 
+import io
 import re
 import zipfile
 import zlib
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from jaxtyping import Shaped
@@ -54,7 +55,7 @@ class Bundle:
         if info.compress_type not in PACKINGS or info.file_size > most:
             raise DamagedArrayError
         with self.archive.open(info) as file:
-            return read_npy(file, info.file_size, f"{key} of {self.name}")
+            return read_npy(cast(io.BufferedIOBase, file), info.file_size, f"{key} of {self.name}")
 
 
 def _key(info: zipfile.ZipInfo) -> str:
