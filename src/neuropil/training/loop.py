@@ -31,7 +31,7 @@ from neuropil.protocols import (
     WatchfulLearner,
 )
 from neuropil.training.averages import WeightAverage
-from neuropil.training.checkpoint import checkpoints_below, restored
+from neuropil.training.checkpoint import restored
 from neuropil.training.config import (
     TrainingConfig,
     planned_length,
@@ -154,11 +154,11 @@ class _Loop:
         self.weights_path = folder / "model.safetensors"
         writes = self.world.first
         if saved := self.placement.load(self.trained):
-            self.state = restored(State, saved.state, checkpoints_below(folder)[0])
+            self.state = restored(State, saved.state, saved.path)
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(own_state(learner, saved.learner, self.placement.data))
             if writes and (self.state.finished or (config.keeps_best and self.state.best is not None)):
-                require_readable(self.weights_path, checkpoints_below(folder)[0])
+                require_readable(self.weights_path, saved.path)
         known = {"step": self.state.step, "rows": self.state.rows}
         self.history = History(folder, **known, tensorboard=config.tensorboard, writes=writes)
         self.history.rows = self.world.broadcast(self.history.rows)

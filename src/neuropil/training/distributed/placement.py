@@ -6,7 +6,7 @@ A run that was begun one way can go on another way: a checkpoint of whole tensor
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,15 @@ from neuropil.training.distributed.strategy import choose
 from neuropil.training.weights import load_model, save_model
 
 
+States: TypeAlias = tuple[dict[str, Any], dict[str, Tensor]]
+"""Of a run and of its learner."""
+
+
 class Saved(NamedTuple):
     """What a checkpoint tells beside the tensors of the model: where the run stood, and the learner's own state."""
 
+    path: Path
+    """In the run folder, which rank 0 alone may see."""
     state: dict[str, Any]
     learner: dict[str, Tensor]
 
@@ -56,18 +62,19 @@ class Placement:
         """Fill what is trained from the latest checkpoint, if there is one."""
         shards = self.world.broadcast(latest_shards(self.folder) if self.world.first else None)
         if shards is not None:
-            return self._load_shards(self.folder / SHARES / shards, trained)
+            path = self.folder / SHARES / shards
+            return Saved(path, *self._load_shards(path, trained))
         with self.world.copy_of(self.folder / FILE) as path:
-            return None if path is None else self._load_whole(path, trained)
+            return None if path is None else Saved(self.folder / FILE, *self._load_whole(path, trained))
 
-    def _load_shards(self, folder: Path, trained: Trained) -> Saved:
+    def _load_shards(self, folder: Path, trained: Trained) -> States:
         from neuropil.training.distributed import sharded_checkpoint
 
         parts = self.model.parallel_plan().parts if isinstance(self.model, ParallelModel) else {}
-        return Saved(*sharded_checkpoint.load(folder, trained, parts))
+        return sharded_checkpoint.load(folder, trained, parts)
 
-    def _load_whole(self, path: Path, trained: Trained) -> Saved:
-        return Saved(*checkpoint.load(path, *trained))
+    def _load_whole(self, path: Path, trained: Trained) -> States:
+        return checkpoint.load(path, *trained)
 
     def save(self, state: Mapping[str, Any], trained: Trained, learner_state: Mapping[str, Tensor]) -> None:
         if self.world.first:

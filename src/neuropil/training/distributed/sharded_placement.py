@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from neuropil.training.checkpoint import FILE, Trained
 from neuropil.training.config import TrainingConfig
 from neuropil.training.distributed import sharded_checkpoint
-from neuropil.training.distributed.placement import Placement, Saved
+from neuropil.training.distributed.placement import Placement, States
 from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.sharded_model import ShardedModel, mesh_of
 from neuropil.training.distributed.strategy import Strategy
@@ -43,11 +43,11 @@ class ShardedPlacement(Placement):
     def matrices(self) -> list[list[Tensor]]:
         return self.sharded.matrices()
 
-    def _load_shards(self, folder: Path, trained: Trained) -> Saved:
-        return Saved(*sharded_checkpoint.load(folder, trained, {}))
+    def _load_shards(self, folder: Path, trained: Trained) -> States:
+        return sharded_checkpoint.load(folder, trained, {})
 
-    def _load_whole(self, path: Path, trained: Trained) -> Saved:
-        return Saved(*self.sharded.load_whole(path, trained))
+    def _load_whole(self, path: Path, trained: Trained) -> States:
+        return self.sharded.load_whole(path, trained)
 
     def save(self, state: Mapping[str, Any], trained: Trained, learner_state: Mapping[str, Tensor]) -> None:
         sharded_checkpoint.save(self.folder, state, trained, {}, learner_state)
