@@ -19,10 +19,10 @@ def products(weights, rows, x):
     """With all vectors at once, and with each alone."""
     alone = np.empty((WEIGHTS, VECTORS), np.float32)
     for vector in range(VECTORS):
-        sums = with_one(weights, rows, 1, x, vector)
+        sums = with_one(weights, rows, x, vector)
         for row in range(WEIGHTS):
             alone[row, vector] = sums[row][0]
-    return with_several(weights, rows, 1, x, 0), alone
+    return with_several(weights, rows, x, 0), alone
 
 
 @njit

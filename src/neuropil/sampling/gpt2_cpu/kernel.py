@@ -55,10 +55,10 @@ def linear(y, matrix, x, added, team):
         places = (first, min(first + apart, last), min(first + 2 * apart, last), min(first + 3 * apart, last))
         distinct = min((last - first) // apart + 1, WEIGHTS)
         if x.shape[0] == 1:
-            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, 1, x, 0), added)
+            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
         else:
             for row in range(0, x.shape[0], VECTORS):
-                sums = dots_with_several(matrix.weights, places, 1, x, row)
+                sums = dots_with_several(matrix.weights, places, x, row)
                 put(y, row, matrix, places, distinct, sums, added)
 
 
@@ -151,8 +151,9 @@ def weigh(weights, query, keys, length, heads):
     for time in range(0, length, WEIGHTS):
         four = four_from(time, length)
         for head in heads:
-            sums = dots_with_one(keys[:, head], four, WEIGHTS, query[head : head + 1], 0)
+            sums = dots_with_one(keys[:, head], four, query[head : head + 1], 0)
             for number in range(WEIGHTS):
+                prefetch(keys[:, head], time + WEIGHTS + number)
                 weights[head, time + number] = sums[number][0] / root
     for head in heads:
         own = weights[head]
@@ -183,8 +184,8 @@ def mix(out, weights, values, length, heads):
                 weights[head, time + 2],
                 weights[head, time + 3],
             )
-            for number in range(WEIGHTS, 2 * WEIGHTS):
-                prefetch(values[:, head], time + number)
+            for number in range(WEIGHTS):
+                prefetch(values[:, head], time + WEIGHTS + number)
             sums = out[head]
             for column in range(len(sums)):
                 sums[column] += of_a * a[column] + of_b * b[column] + of_c * c[column] + of_d * d[column]

@@ -33,16 +33,18 @@ compiled in any order would let it."""
 
 
 def dots_with(vectors: int) -> Callable[..., Any]:
-    """`dots(weights, rows, ahead, x, first)`: of four rows of a matrix with this many rows of x from `first` on; and
-    memory is asked for the rows that lie `ahead` of the four, which will be needed next."""
+    """`dots(weights, rows, x, first)`: of four rows of a matrix with this many rows of x from `first` on.
 
-    def dots(typing, weights, rows, ahead, x, first):
+    With several, memory is asked for the next row behind each of the four, which it delivers while these are multiplied
+    with other vectors. With one there is no time to fill, and asking only stands in the way."""
+
+    def dots(typing, weights, rows, x, first):
         def code(context, builder, signature, arguments):
-            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 3))
+            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
             now = cgutils.unpack_tuple(builder, arguments[1])
             weight_rows = [row_pointer(builder, matrix, row) for row in now]
-            coming = [row_pointer(builder, matrix, builder.add(row, arguments[2])) for row in now]
-            firsts = [builder.add(arguments[4], INT64(number)) for number in range(vectors)]
+            coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now if vectors > 1]
+            firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
             vector_rows = [row_pointer(builder, many, row) for row in firsts]
             columns = builder.extract_value(matrix.shape, 1)
             whole = builder.and_(columns, INT64(-LANES))
@@ -65,7 +67,7 @@ def dots_with(vectors: int) -> Callable[..., Any]:
             return context.make_tuple(builder, signature.return_type, made)
 
         of_weight = types.UniTuple(types.float32, vectors)
-        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, ahead, x, first), code
+        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, x, first), code
 
     return intrinsic(dots)
 
