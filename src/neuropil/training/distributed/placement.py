@@ -20,7 +20,6 @@ from neuropil.training.distributed.processes import World
 from neuropil.training.distributed.strategy import choose
 from neuropil.training.weights import load_model, save_model
 
-
 States: TypeAlias = tuple[dict[str, Any], dict[str, Tensor]]
 """Of a run and of its learner."""
 
