@@ -18,10 +18,10 @@ ABOUT = "about"
 
 
 def write_memory(path: Path, data: InMemory) -> None:
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     about = json.dumps(_about(data, "", arrays)).encode()
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, **{ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
+        np.savez(file, **arrays, **{ABOUT: np.frombuffer(about, np.uint8)})
 
 
 def read_memory(path: Path) -> InMemory:
