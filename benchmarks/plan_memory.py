@@ -11,6 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
+from benchmarks import sharding
 from neuropil.memory import written
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.parts.objectives import NextTokenInWindow
@@ -25,6 +26,14 @@ HEADER += ["measured", "predicted", "error"]
 ABOUT = (
     "Bytes that PyTorch's CPU allocator has given out at once in the second update of small models like GPT-2 (its "
     "profiler counts every allocation), beside what the formula of `neuropil plan` states."
+)
+
+PARALLEL_HEADER = ["way, processes", "recompute", "kept", "predicted", "error", "peak", "predicted", "error"]
+PARALLEL_ABOUT = (
+    f"One of several processes that train a model like GPT-2 of width {sharding.CASES[0].width} with "
+    f"{sharding.CASES[0].layers} layers: what it keeps between updates, counted from its tensors, and the most of its "
+    "resident memory in the second update above what it had before (`python -m benchmarks.sharding`), beside what the "
+    "formula states."
 )
 
 
@@ -127,10 +136,30 @@ def rows() -> Iterator[list[str]]:
         yield [*own, written(peak), written(predicted), f"{100 * (predicted / peak - 1):+.1f} %"]
 
 
+def parallel_rows() -> Iterator[list[str]]:
+    """Of several processes: what each keeps between updates, and the most that it has resident in one."""
+    for case in sharding.CASES:
+        found = sharding.measure(case)
+        way = Way("fsdp" if case.fsdp else "ddp" if case.data > 1 else "none", case.data, case.tensor, case.recompute)
+        sizes = {"width": case.width, "heads": case.heads, "layers": case.layers, "context": case.context}
+        config = GPT2Config(**sizes, vocabulary_size=case.vocabulary_size, dropout=0.0, attention_dropout=0.0)
+        batch = case.batch_size // case.data
+        shape = TransformerShape.of(config)
+        predicted = transformer_memory(shape, way, batch, half=False, optimizer="adamw")
+        state = 2 * predicted.weights + predicted.optimizer  # as many gradients as weights
+        yield [
+            case.name,
+            "yes" if case.recompute else "no",
+            *(written(found.state), written(state), f"{100 * (state / found.state - 1):+.1f} %"),
+            *(written(found.peak), written(predicted.total), f"{100 * (predicted.total / found.peak - 1):+.1f} %"),
+        ]
+
+
 def main() -> None:
-    print(ABOUT)
-    for row in [HEADER, *rows()]:
-        print("\t".join(row))
+    for about, header, found in ((ABOUT, HEADER, rows()), (PARALLEL_ABOUT, PARALLEL_HEADER, parallel_rows())):
+        print(about)
+        for row in [header, *found]:
+            print("\t".join(row), flush=True)
 
 
 if __name__ == "__main__":

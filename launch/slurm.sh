@@ -37,7 +37,7 @@ srun torchrun \
   --nnodes "$SLURM_JOB_NUM_NODES" \
   --nproc-per-node "$processes" \
   --rdzv-backend c10d \
-  --rdzv-endpoint "$first:${PORT:-29500}" \
+  --rdzv-endpoint "$first:${PORT:-29400}" \
   --rdzv-id "$SLURM_JOB_ID" \
   --max-restarts 3 \
   -m neuropil train "$@" &

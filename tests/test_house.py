@@ -134,7 +134,14 @@ def test_no_drawer_without_a_name():
 RUNS_CODE = {"pickle", "cloudpickle", "joblib", "dill", "shelve", "marshal", "yaml", "jsonpickle", "runpy", "code"}
 """Modules that read programs, or objects by running some."""
 RUNS_WORDS = {"eval", "exec", "compile", "__import__"}
-RUNS_FILES = {"torch.load", "torch.jit.load", "torch.hub.load", "torch.package.PackageImporter", "np.load", "numpy.load"}
+RUNS_FILES = {
+    "torch.load",
+    "torch.jit.load",
+    "torch.hub.load",
+    "torch.package.PackageImporter",
+    "np.load",
+    "numpy.load",
+}
 RUNS_FILES |= {"os.system", "os.popen", "pty.spawn", "pd.read_pickle", "pandas.read_pickle"}
 OPTIONS_THAT_RUN = {"shell": False, "allow_pickle": False, "weights_only": True, "trust_remote_code": False}
 """Options that let something be run, and the only value that any call may give them."""

@@ -56,7 +56,16 @@ def live(folder: Path) -> list[str]:
     GPT2(GPT2Config(**sizes, vocabulary_size=len(tokenizer))).save_pretrained(published)
     tokenizer.save(published)
     list(neuropil.open(published).generate("the quick", length=3, temperature=0))
-    return ["train", "resume", "save", "load", "evaluate", "open", "generate", f"serve {asyncio.run(served(published))}"]
+    return [
+        "train",
+        "resume",
+        "save",
+        "load",
+        "evaluate",
+        "open",
+        "generate",
+        f"serve {asyncio.run(served(published))}",
+    ]
 
 
 async def served(folder: Path) -> int:

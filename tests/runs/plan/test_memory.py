@@ -1,7 +1,6 @@
 """The memory that a plan states, beside what PyTorch's allocator gives out."""
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,17 +19,13 @@ XL = TransformerShape.of(SIZES["xl"])
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    path = Path(__file__).parents[3] / "benchmarks" / "plan_memory.py"
-    spec = importlib.util.spec_from_file_location("plan_memory", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["plan_memory"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(Path(__file__).parents[3])
+        return importlib.import_module("benchmarks.plan_memory")
 
 
 @pytest.mark.parametrize(
-    "case",
+    "changed",
     [
         {"dropout": 0.1, "vocabulary": 3_000},
         {"optimizer": "sgd"},
@@ -39,10 +34,10 @@ def benchmark() -> ModuleType:
     ],
     ids=str,
 )
-def test_the_formula_is_within_two_percent_of_what_an_update_allocates(case: dict[str, Any], benchmark: Any):
+def test_the_formula_is_within_two_percent_of_what_an_update_allocates(changed: dict[str, Any], benchmark: ModuleType):
     usual = {"width": 64, "layers": 3, "heads": 4, "vocabulary": 1_000, "context": 64, "batch": 8}
-    tried = benchmark.Case(**usual | case)
-    assert tried.predicted == pytest.approx(benchmark.measured(tried), rel=0.02)
+    case = benchmark.Case(**usual | changed)
+    assert case.predicted == pytest.approx(benchmark.measured(case), rel=0.02)
 
 
 def test_the_formula_holds_in_bfloat16(bfloat16: None, benchmark: ModuleType):

@@ -18,7 +18,7 @@ ABOUT = "about"
 
 
 def write_memory(path: Path, data: InMemory) -> None:
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     about = json.dumps(_about(data, "", arrays)).encode()
     with replacing(path) as part, part.open("wb") as file:
         np.savez(file, allow_pickle=False, **{ABOUT: np.frombuffer(about, np.uint8)}, **arrays)

@@ -240,7 +240,16 @@ def _command(
         way, each = planned.way, min(hardware.devices, hardware.devices_per_host)
         words = ["neuropil", "train", system]
         if hardware.devices > 1:
-            hosts = ["--nnodes", str(hardware.hosts), "--rdzv-backend", "c10d", "--rdzv-endpoint", "HOST:29500"]
+            hosts = [
+                "--nnodes",
+                str(hardware.hosts),
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-endpoint",
+                "HOST:29400",
+                "--rdzv-id",
+                "NAME",
+            ]
             launch = [*(hosts if hardware.hosts > 1 else ["--standalone"]), "--nproc-per-node", str(each)]
             words = ["torchrun", *launch, "-m", *words]
         options = {**sizes, "batch_size": training.batch_size // way.accumulate}
