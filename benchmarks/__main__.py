@@ -2,7 +2,6 @@
 
 from benchmarks import (
     adversarial,
-    batched_decoding,
     decoding,
     diffusion,
     gpt2_step,
@@ -18,8 +17,6 @@ from benchmarks import (
     recording_cost,
     recurrence_speed,
     sentence_embeddings,
-    serving,
-    sharding,
     small_tables,
     spiking_classifier,
     spiking_networks,
@@ -40,10 +37,7 @@ for benchmark in (
     recording_cost,
     recurrence_speed,
     decoding,
-    batched_decoding,
-    serving,
     gpt2_step,
-    sharding,
     diffusion,
     sentence_embeddings,
     hodgkin_huxley,

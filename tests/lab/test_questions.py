@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from neuropil.http.access import Access
 from neuropil.lab.app import create_app
-from neuropil.lab.security import PAGE_POLICY
+from neuropil.lab.security import PAGE_POLICY, Access
 
 JSON = {"content-type": "application/json"}
 

@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from neuropil.http.access import Access
 from neuropil.lab.app import create_app
-from neuropil.lab.security import PAGE_POLICY, REPORT_POLICY
+from neuropil.lab.security import PAGE_POLICY, REPORT_POLICY, Access
 
 OWN = "http://127.0.0.1:8321"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neuropil.config import Config, option
-from neuropil.extras import require_extra
+from neuropil.errors import InputError
 
 
 class LabArguments(Config):
@@ -14,7 +14,11 @@ class LabArguments(Config):
 
 
 def lab(arguments: LabArguments) -> None:
-    require_extra("lab", "neuropil lab")
-    from neuropil.lab.serve import serve
-
+    try:
+        from neuropil.lab.serve import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn", "starlette", "multipart", "python_multipart"):
+            raise
+        rule, fix = "neuropil lab needs FastAPI and uvicorn", "pip install 'neuropil[lab]'"
+        raise InputError(rule, got=f"an environment without {error.name}", fix=fix) from error
     serve(arguments.runs, host=arguments.host, port=arguments.port, show=arguments.open)

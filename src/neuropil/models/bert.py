@@ -21,7 +21,6 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import HIDDEN, StackConfig, initialise, stack
-from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 
@@ -38,7 +37,7 @@ class BERTConfig(StackConfig):
     classes: int = from_data(0, "number of classes; 0 for none")
 
 
-class BERT(PretrainedModel, ParallelTransformer):
+class BERT(PretrainedModel):
     family = "bert"
 
     def __init__(self, config: BERTConfig):
@@ -69,7 +68,7 @@ class BERT(PretrainedModel, ParallelTransformer):
         return torch.tanh(self.pooler(hidden[:, 0]))  # tanh(W x_1 + b)
 
 
-class MaskedBERT(PretrainedModel, ParallelTransformer):
+class MaskedBERT(PretrainedModel):
     """BERT that fills in what was hidden."""
 
     family = "bert"
@@ -96,7 +95,7 @@ class MaskedBERT(PretrainedModel, ParallelTransformer):
         return F.linear(self.norm(self.activation(self.transform(hidden))), self.bert.tokens.weight, self.bias)
 
 
-class BERTClassifier(PretrainedModel, ParallelTransformer):
+class BERTClassifier(PretrainedModel):
     """BERT that says what kind of text it reads."""
 
     family = "bert"

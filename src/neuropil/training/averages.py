@@ -12,8 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from neuropil.training.distributed.dtensor import local
-
 
 class WeightAverage:
     def __init__(self, model: nn.Module, decay: float):
@@ -28,8 +26,7 @@ class WeightAverage:
     def update(self, step: int) -> None:
         # The first weights are random: a short memory at the start forgets them.
         decay = min(self.decay, (1 + step) / (10 + step))
-        averages, weights = ([local(each) for each in state.values()] for state in (self.average, self.weights))
-        get_ema_multi_avg_fn(decay)(averages, weights, None)
+        get_ema_multi_avg_fn(decay)(list(self.average.values()), list(self.weights.values()), None)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -43,10 +40,9 @@ class WeightAverage:
     @torch.no_grad()
     def _swap(self) -> None:
         for name, weight in self.weights.items():
-            here, average = local(weight), local(self.average[name])
-            own = here.clone()
-            here.copy_(average)
-            average.copy_(own)
+            own = weight.clone()
+            weight.copy_(self.average[name])
+            self.average[name] = own
 
     def load(self, state: dict[str, Tensor]) -> None:
         for name, average in self.average.items():

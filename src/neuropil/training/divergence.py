@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from neuropil.errors import DivergedError
-from neuropil.training.distributed.dtensor import all_finite, whole
 
 
 def diverged(
@@ -35,11 +34,11 @@ def diverged(
 
 def finite(model: nn.Module) -> bool:
     """Whether every weight is a finite number; checked before a checkpoint takes the place of a good one."""
-    return all_finite(model.state_dict().values())
+    return all(bool(tensor.isfinite().all()) for tensor in model.state_dict().values())
 
 
 def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: Callable[[], Tensor]) -> str:
-    broken = [name for name, parameter in parameters.items() if not all_finite([parameter])]
+    broken = [name for name, parameter in parameters.items() if not torch.isfinite(parameter).all()]
     if broken:
         return f"{len(broken)} of {len(parameters)} weights are not finite any more, {broken[0]} the first"
     layers: list[str] = []
@@ -62,8 +61,7 @@ def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: C
 
 
 def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
-    gradients = {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
-    norms = {name: float(whole(gradient).norm()) for name, gradient in gradients.items()}
+    norms = {name: float(parameter.grad.norm()) for name, parameter in parameters.items() if parameter.grad is not None}
     if not norms:
         return "no update was made before"
     largest = sorted(norms, key=lambda name: math.inf if math.isnan(norms[name]) else norms[name], reverse=True)[:3]

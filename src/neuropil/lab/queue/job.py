@@ -52,8 +52,7 @@ class Job:
     started: float | None = None
     ended: float | None = None
     asked: float | None = None
-    """When it was told to stop, by the monotonic clock of the machine, which nobody sets; its process is gone with the
-    machine's next start too."""
+    """When it was told to stop."""
     pid: int | None = None
     began: str | None = None
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from neuropil.errors import InputError, RunError, nearest
-from neuropil.files import make_folder, remove_parts, storing
-from neuropil.http.json_values import finite
 from neuropil.lab.forms import FilledForm
+from neuropil.lab.json_values import finite
 from neuropil.lab.queue import processes
 from neuropil.lab.queue.feed import Feed
 from neuropil.lab.queue.job import ENDED, Job, JobState, last_lines, outcome, read_progress
@@ -41,9 +40,8 @@ PROGRAM = (sys.executable, "-m", "neuropil")
 def lock(runs: Path) -> IO[str]:
     """A file that is held open for as long as one lab works on a folder of runs."""
     folder = runs.absolute() / LAB / "jobs"
-    make_folder(folder)
-    with storing(folder / "lock"):
-        held = (folder / "lock").open("w")
+    folder.mkdir(parents=True, exist_ok=True)
+    held = (folder / "lock").open("w")
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -76,7 +74,6 @@ class Jobs:
 
     def __enter__(self) -> "Jobs":
         self.locked = lock(self.runs)
-        remove_parts(self.folder)
         for path in sorted(self.folder.glob("*.json")):
             try:
                 job = Job.read(path)
@@ -227,7 +224,7 @@ class Jobs:
         return job
 
     def _interrupt(self, job: Job, state: JobState) -> Job:
-        job.asked = time.monotonic()
+        job.asked = time.time()
         if job.pid is not None and processes.began(job.pid) == job.began:  # else it has just ended
             processes.interrupt(job.pid)
         return self._change(job, state)
@@ -272,7 +269,7 @@ class Jobs:
                 self._follow(job)
                 if code is not False:
                     self._end(job, code)
-                elif job.state == "stopping" and job.pid and self._overdue(job):
+                elif job.state == "stopping" and time.time() - (job.asked or 0.0) > self.seconds_to_stop and job.pid:
                     processes.kill(job.pid)
             waiting = sorted((each for each in self.jobs.values() if each.state == "queued"), key=lambda job: job.place)
             free = self.at_once - sum(each.active for each in self.jobs.values())
@@ -282,9 +279,6 @@ class Jobs:
             if self.looks % LOOKS_BETWEEN_LISTINGS == 0 and (listed := self._listing()) != self.listed:
                 self.listed = listed
                 self.feed.publish({"event": "runs"})
-
-    def _overdue(self, job: Job) -> bool:
-        return job.asked is None or time.monotonic() - job.asked > self.seconds_to_stop
 
     def _ended(self, job: Job) -> int | bool | None:
         """Its exit code, which is None where only the process that started it was told; False while it is alive."""
@@ -300,8 +294,7 @@ class Jobs:
         self._change(job, *outcome(job, code, self._log(job), self.runs / job.run))
         ended = sorted((each for each in self.jobs.values() if each.state in ENDED), key=lambda job: job.ended or 0.0)
         for old in ended[:-MOST_ENDED]:
-            if old is not job:  # the clock may have been set back meanwhile
-                self.remove(old.id)
+            self.remove(old.id)
 
     def _follow(self, job: Job) -> None:
         for news in self.following[job.id].news():

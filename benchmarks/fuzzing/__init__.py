@@ -1,1 +1,0 @@
-"""`make fuzz`: every reader of files and requests, given damaged and hostile ones by the million."""

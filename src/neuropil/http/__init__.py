@@ -1,1 +1,0 @@
-"""What the lab and the server share: who may ask, and where they listen."""
