@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist w
 # Of the test part of seed 0; a test makes sure of it.
 UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
 
-.PHONY: help demo lab test test-all mutants check format bench claims docs pictures lab-pictures lab-screenshots lists hooks clean
+.PHONY: help demo lab test test-all mutants torture fuzz check format bench claims docs pictures lab-pictures lab-screenshots lock audit sbom release lists hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -30,6 +30,12 @@ test-all: .venv/test ## the tests and the longer learning checks, with new examp
 
 mutants: .venv/test ## change the sources in small ways, and see whether a test fails; MINUTES=25
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),25)
+
+torture: .venv/bench ## kill runs of ten systems 200 times at random moments, and resume them to the same bits; twenty minutes
+	$(BIN)/python -m benchmarks.claims --only torture
+
+fuzz: .venv/bench ## damaged and hostile files for every reader; READERS="idx npz" CASES=1000 SECONDS=60
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzzing $(if $(READERS),--readers $(READERS)) $(if $(CASES),--cases $(CASES)) $(if $(SECONDS),--seconds $(SECONDS)) --publish
 
 check: .venv/check ## format, lint, types, import direction: what CI and the commit hook run
 	$(BIN)/ruff format --check
@@ -60,6 +66,19 @@ lab-pictures: .venv/core ## small pictures of the systems for the lab, from thos
 lab-screenshots: .venv/test ## pictures of the lab for the docs and the README; RUNS=folder of runs to show (needs chromium)
 	$(BIN)/python docs/make_screenshots.py $(RUNS)
 
+lock: .venv/core ## write requirements.lock: every package with its hash, under the versions of constraints.txt
+	$(BIN)/python release/lock.py
+
+audit: .venv/release ## compare requirements.lock with the vulnerabilities that PyPI knows (needs a network)
+	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip
+
+sbom: .venv/release ## the bill of materials of .venv as CycloneDX JSON, in build/sbom.cdx.json
+	@mkdir -p build
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json $(BIN)/python
+
+release: .venv/release ## build wheel and source distribution twice, try the wheel in a clean environment, write dist/
+	$(BIN)/python release/build.py
+
 lists: .venv/core ## write the README's table of systems anew from the rows in recipes/
 	$(BIN)/python docs/hooks.py
 
@@ -75,10 +94,10 @@ clean: ## remove the environment and what was built
 .venv/core: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing neuropil into .venv (once) ..."
 	$(PIP) torch==2.13.0
-	$(PIP) --editable .
+	$(PIP) --editable '.[systems]'
 	@touch $@
 
-.venv/test .venv/check .venv/docs .venv/bench .venv/lab: .venv/%: .venv/core
+.venv/test .venv/check .venv/docs .venv/bench .venv/lab .venv/release: .venv/%: .venv/core
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 from benchmarks import (
     adversarial,
+    batched_decoding,
     decoding,
     diffusion,
     gpt2_step,
@@ -17,6 +18,8 @@ from benchmarks import (
     recording_cost,
     recurrence_speed,
     sentence_embeddings,
+    serving,
+    sharding,
     small_tables,
     spiking_classifier,
     spiking_networks,
@@ -37,7 +40,10 @@ for benchmark in (
     recording_cost,
     recurrence_speed,
     decoding,
+    batched_decoding,
+    serving,
     gpt2_step,
+    sharding,
     diffusion,
     sentence_embeddings,
     hodgkin_huxley,

@@ -29,11 +29,14 @@ from benchmarks import (
     directions,
     generation,
     gru_conventions,
+    parallel_trials,
+    plan_memory,
     recall_distance,
     recurrence_speed,
     robustness,
     slips,
     small_tables,
+    torture,
     transformations,
     word2vec,
 )
@@ -155,6 +158,12 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         ),
         "small-tables": (SMALL_TABLES, small_tables_beside),
         "tuning": (TUNING, tuned_tables),
+        "parallel-trials": (parallel_trials.ABOUT, lambda: table(parallel_trials.HEADER, [*parallel_trials.rows()])),
+        "plan": (plan_memory.ABOUT, lambda: table(plan_memory.HEADER, [*plan_memory.rows()])),
+        "plan-parallel": (
+            plan_memory.PARALLEL_ABOUT,
+            lambda: table(plan_memory.PARALLEL_HEADER, [*plan_memory.parallel_rows()]),
+        ),
         "learning-rules": (LEARNING_RULES, learning_rules),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "norms": (NORMS, norms),
@@ -232,6 +241,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Each number is computed by `python -m benchmarks.slips`, and a test computes it in another way.",
             lambda: table(slips.HEADER, slips.rows()),
         ),
+        "torture": (torture.TORTURE, tortured_runs),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -325,6 +335,13 @@ def decode_and_encode() -> list[str]:
     measured = [*transformations.measure(transformations.Arguments())]
     rows = transformations.written(measured)
     return [*table(transformations.HEADER, rows), "", transformations.in_words(measured)]
+
+
+def tortured_runs() -> list[str]:
+    found = [*torture.torture(torture.Arguments())]
+    if wrong := [difference for each in found for difference in each.differences]:
+        raise SystemExit("\n".join(wrong))
+    return table(torture.HEADER, [*(each.row() for each in found), torture.total(found)])
 
 
 def error_nodes() -> list[str]:

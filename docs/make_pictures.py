@@ -218,6 +218,7 @@ def autodiff() -> str:
 HOUSE = (
     {
         "errors": "one sentence: the rule, what came, the way out",
+        "extras": "packages that only some need",
         "config": "an option is one line of a frozen configuration",
         "ranges": "what a search may set an option to",
         "files": "written whole or not at all",
@@ -242,16 +243,18 @@ HOUSE = (
     },
     {"tasks": "what goes in and what comes out: experiment, predictor, scores and report of each task, over one base"},
     {"recipes": "one file for each system: model × task × defaults; the only place where choices are combined"},
-    {"runs": "the life of a run folder: start, resume, load, open, compare, prune"},
+    {
+        "runs": "the life of a run folder: start, resume, load, open, compare, prune",
+        "http": "who may ask, and where to listen",
+    },
     {
         "sklearn": "estimators over runs",
         "lab": "a page in the browser over runs",
-        "server": "the same by requests",
+        "server": "trained models by requests",
     },
     {"cli": "words to runs, and what opens the lab"},
 )
 MOST_ABREAST = 5
-PLANNED = frozenset(("server",))
 
 
 def house() -> str:
@@ -269,10 +272,7 @@ def house() -> str:
         for begin in range(0, len(names), MOST_ABREAST):
             abreast = names[begin : begin + MOST_ABREAST]
             room_width = (width - 2 * left + 12) / len(abreast) - 12
-            wrapped = {
-                name: textwrap.wrap(rooms[name] + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4))
-                for name in abreast
-            }
+            wrapped = {name: textwrap.wrap(rooms[name], int(room_width / 7.4)) for name in abreast}
             height = 36 + 15 * max(map(len, wrapped.values()))
             for place, (name, lines) in enumerate(wrapped.items()):
                 drawn.append(_room(left + place * (room_width + 12), top, room_width, height, name, lines))
@@ -282,16 +282,15 @@ def house() -> str:
 
 
 def _room(x: float, y: float, width: float, height: float, name: str, lines: Sequence[str]) -> str:
-    fill, ink, dashes = ("#fff", MUTED, ' stroke-dasharray="5 4"') if name in PLANNED else ("#eef4fb", INK, "")
     texts = [
         f'<text x="{x + 12:g}" y="{y + 41 + 15 * index:g}" font-size="12" fill="{MUTED}">{escape(words)}</text>'
         for index, words in enumerate(lines)
     ]
     return "\n".join(
         [
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="7" fill="{fill}" '
-            f'stroke="{PALETTE[0]}"{dashes}/>',
-            f'<text x="{x + 12:g}" y="{y + 23:g}" font-size="15" font-weight="600" fill="{ink}">{name}</text>',
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="7" fill="#eef4fb" '
+            f'stroke="{PALETTE[0]}"/>',
+            f'<text x="{x + 12:g}" y="{y + 23:g}" font-size="15" font-weight="600" fill="{INK}">{name}</text>',
             *texts,
         ]
     )

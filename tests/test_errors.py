@@ -8,6 +8,21 @@ def test_the_one_message_form():
     assert str(InputError("a rule", got="that", fix="did you mean 'x'?")) == "a rule, but got that: did you mean 'x'?"
 
 
+def test_what_a_file_holds_does_not_fill_the_screen():
+    error = InputError("r" * 2_000, got="g" * 2_000, fix="f" * 9_000)
+    assert str(error) == f"{'r' * 1_000}…, but got {'g' * 1_000}…: {'f' * 4_000}…."
+
+
+def test_what_a_file_holds_does_not_speak_to_the_terminal():
+    """Colours, a new title, a line that overwrites this one, letters from right to left."""
+    error = InputError("a\x1b[31mrule", got="\x1b]0;title\x07", fix="x\r\n\u202eflip\x9b")
+    assert str(error) == r"a\x1b[31mrule, but got \x1b]0;title\x07: x\r\n\u202eflip\x9b."
+
+
+def test_of_a_million_names_only_some_are_compared():
+    assert did_you_mean("sise", (f"{'column' * 1_000}{number}" for number in range(1_000_000))) is None
+
+
 def test_nearest_offers_one_name_or_all():
     assert nearest("cnm", ["mlp", "cnn"]) == "did you mean 'cnn'?"
     assert nearest("PRICE", ["Prices", "sizes"]) == "did you mean 'Prices'?"

@@ -13,13 +13,13 @@ from neuropil.recipes import SYSTEMS
 SOURCE = Path(__file__).parents[1] / "src" / "neuropil"
 
 ROWS = (
-    {"errors", "ranges", "config", "files", "memory", "randomness", "protocols", "metrics", "progress"},
+    {"errors", "extras", "ranges", "config", "files", "memory", "randomness", "protocols", "metrics", "progress"},
     {"autodiff", "parts", "data", "training"},
     {"models"},
     {"sampling", "adversarial", "pretrained", "inspection"},
     {"tasks"},
     {"recipes"},
-    {"runs"},
+    {"runs", "http"},
     {"sklearn", "lab", "server"},
     {"cli"},  # whose commands start the others
 )
@@ -63,7 +63,18 @@ def test_a_room_imports_only_from_rows_above(path: Path):
 
 
 def test_row_one_knows_only_files_of_its_own_row_without_cycles():
-    order = ["errors", "files", "memory", "randomness", "ranges", "config", "protocols", "metrics", "progress"]
+    order = [
+        "errors",
+        "extras",
+        "files",
+        "memory",
+        "randomness",
+        "ranges",
+        "config",
+        "protocols",
+        "metrics",
+        "progress",
+    ]
     for name in order:
         assert imported_rooms(SOURCE / f"{name}.py") <= set(order[: order.index(name)])
 
@@ -120,9 +131,30 @@ def test_no_drawer_without_a_name():
     assert not [path for path in MODULES if set(path.relative_to(SOURCE).with_suffix("").parts) & drawers]
 
 
-def test_nothing_unpickles():
-    for path in MODULES:
-        text = path.read_text(encoding="utf-8")
-        assert not any(name.split(".")[0] in ("pickle", "joblib", "dill", "shelve") for name in imports_of(path)), path
-        assert "torch.load(" not in text, path
-        assert "allow_pickle=True" not in text, path
+RUNS_CODE = {"pickle", "cloudpickle", "joblib", "dill", "shelve", "marshal", "yaml", "jsonpickle", "runpy", "code"}
+"""Modules that read programs, or objects by running some."""
+RUNS_WORDS = {"eval", "exec", "compile", "__import__"}
+RUNS_FILES = {
+    "torch.load",
+    "torch.jit.load",
+    "torch.hub.load",
+    "torch.package.PackageImporter",
+    "np.load",
+    "numpy.load",
+}
+RUNS_FILES |= {"os.system", "os.popen", "pty.spawn", "pd.read_pickle", "pandas.read_pickle"}
+OPTIONS_THAT_RUN = {"shell": False, "allow_pickle": False, "weights_only": True, "trust_remote_code": False}
+"""Options that let something be run, and the only value that any call may give them."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_that_is_read_is_run(path: Path):
+    assert not {name.split(".")[0] for name in imports_of(path)} & RUNS_CODE
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            assert not (isinstance(node.func, ast.Name) and node.func.id in RUNS_WORDS), ast.unparse(node)
+            assert ast.unparse(node.func) not in RUNS_FILES, ast.unparse(node)
+            for given in node.keywords:
+                if given.arg in OPTIONS_THAT_RUN:
+                    value = given.value.value if isinstance(given.value, ast.Constant) else None
+                    assert value is OPTIONS_THAT_RUN[given.arg], ast.unparse(node)

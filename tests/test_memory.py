@@ -1,13 +1,17 @@
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from neuropil import memory
-from neuropil.errors import InputError
-from neuropil.memory import available_memory, refused_memory, require_room, written
+from neuropil.errors import InputError, written
+from neuropil.memory import available_memory, refused_memory, require_room
 from neuropil.randomness import initialised
+
+SMALLER = r"choose smaller batches or a smaller model\."
 
 
 @pytest.fixture
@@ -67,6 +71,19 @@ def test_a_model_that_fits_is_built():
     assert len(initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(6))), seed=0)) == 6
 
 
+@pytest.mark.usefixtures("megabyte")
+def test_what_several_processes_train_need_only_be_built_by_each(monkeypatch: pytest.MonkeyPatch):
+    """242,400 numbers of 4 bytes, and then 262,600."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert len(initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(24))), seed=0)) == 24
+    with pytest.raises(InputError) as error:
+        initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(26))), seed=0)
+    assert (
+        str(error.value)
+        == "a model must fit into memory, but got at least 1.05 MB, of 1.02 MB free: choose smaller sizes."
+    )
+
+
 def test_a_large_model_is_counted_first_and_built_as_if_it_were_small(monkeypatch: pytest.MonkeyPatch):
     def build() -> nn.Module:
         model = nn.Sequential(nn.Linear(30, 30), nn.LSTM(30, 30), nn.BatchNorm1d(30))
@@ -90,8 +107,17 @@ def test_a_model_of_endless_layers_is_refused(monkeypatch: pytest.MonkeyPatch):
 def test_what_could_not_be_allocated_after_all_is_refused_too():
     with pytest.raises(InputError) as error, refused_memory():
         torch.empty(10**16)
-    assert str(error.value).startswith("a run must fit into memory, but got more than the ")
-    with pytest.raises(InputError), refused_memory():
+    free = r"[0-9.]+ [MG]B"
+    asked = f"a run must fit into memory, but got 40 PB asked for at once, of {free} free: {SMALLER}"
+    assert re.fullmatch(asked, str(error.value))
+    with pytest.raises(InputError, match=asked.replace("40 PB", "80.1 PB")), refused_memory():
+        np.empty(10**16)
+    unknown = f"a run must fit into memory, but got more than the {free} that are free: {SMALLER}"
+    with pytest.raises(InputError, match=unknown), refused_memory():
         raise MemoryError
+    with pytest.raises(InputError) as error, refused_memory():  # as it is said of a graphics card
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has …")
+    got = "2.15 GB asked for at once, on the accelerator"
+    assert str(error.value) == f"a run must fit into memory, but got {got}: {SMALLER[:-2]}."
     with pytest.raises(RuntimeError, match="another reason"), refused_memory():
         raise RuntimeError("another reason")

@@ -162,7 +162,7 @@ def test_a_program_reads_share_time_left_and_numbers_in_a_file(clock: list[float
             "numbers": {},
         }
         clock[0] += 30
-        display.update(0.25, "loss 2.1000", loss=2.1, step=3, other=float("nan"))
+        display.update(0.25, "loss 2.1000", numbers={"loss": 2.1, "step": 3, "other": float("nan")})
     assert json.loads(followed.read_text()) == {
         "title": "gpt2",
         "share": 0.25,
@@ -179,7 +179,7 @@ def test_the_file_is_written_often_and_lines_as_seldom_as_without_it(
         for step in range(1, 21):
             clock[0] += 0.5
             assert display.due()
-            display.update(step / 40, step=step)
+            display.update(step / 40, numbers={"step": step})
             assert json.loads(followed.read_text())["numbers"] == {"step": step}
     assert capsys.readouterr().err == "gpt2: 25 %  0:15 left\ngpt2: 50 %  0:10 left\n"
 
@@ -194,3 +194,18 @@ def test_nothing_is_written_where_nothing_is_shown_or_the_folder_is_gone(
     with Display("gpt2") as display:
         display.update(0.5)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_under_way_are_figures_on_a_line_and_bars_on_a_terminal(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    with Display("tune") as display:
+        clock[0] += 10
+        display.update(0.5, "1 of 4 trials", parts={"trial 2": 0.25, "trial 3": 0.75})
+    assert capsys.readouterr().err == "tune: 50 %  1 of 4 trials  trial 2 25 %  trial 3 75 %  0:10 left\n"
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "console", lambda: terminal)
+    with Display("tune") as display:
+        display.update(0.5, parts={"trial 2": 0.25, "trial 3": 0.75})
+        display.update(0.6, parts={"trial 3": 0.9})
+        assert [(task.description, task.completed) for task in display.bar.tasks] == [("tune", 0.6), ("  trial 3", 0.9)]

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from neuropil.runs.open import open as open
     from neuropil.runs.run import Run as Run
     from neuropil.runs.run import load as load
-    from neuropil.runs.search_folder import Tuning as Tuning
     from neuropil.runs.start import resume as resume
     from neuropil.runs.start import simulate as simulate
     from neuropil.runs.start import train as train
-    from neuropil.runs.tuning import tune as tune
+    from neuropil.runs.tuning.folder import Tuning as Tuning
+    from neuropil.runs.tuning.study import tune as tune
 
 __version__ = "0.1.0"
 __all__ = ["Run", "Tuning", "compare", "load", "models", "open", "resume", "simulate", "sklearn", "train", "tune"]
 _HOMES = {"compare": "runs.comparison", "open": "runs.open", "Run": "runs.run", "load": "runs.run"} | dict.fromkeys(
     ("resume", "simulate", "train"), "runs.start"
 )
-_HOMES |= {"Tuning": "runs.search_folder", "tune": "runs.tuning"}
+_HOMES |= {"Tuning": "runs.tuning.folder", "tune": "runs.tuning.study"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,18 @@
 """What neuropil says when it cannot go on: one sentence that names the rule, what came, and the way out."""
 
+import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
+
+LONGEST_PART, LONGEST_FIX = 1_000, 4_000
+"""Letters of the rule or of what came, and of the way out: a file may hold a cell or a name of a million."""
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}
+DIRECTIONS = {
+    code: f"\\u{code:04x}" for code in (0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+INVISIBLE = CONTROLS | DIRECTIONS
+"""Characters that would move the cursor of a terminal, change its colours or turn the order of letters, as they are
+written in Python. A name in a file may hold any."""
 
 
 class NeuropilError(Exception):
@@ -10,8 +22,9 @@ class NeuropilError(Exception):
 
     def __init__(self, rule: str, *, got: str | None = None, fix: str | None = None):
         self.rule, self.got, self.fix = rule, got, fix
-        sentence = rule if got is None else f"{rule}, but got {got}"
-        sentence = sentence if fix is None else f"{sentence}: {fix}"
+        sentence = shortened(rule) if got is None else f"{shortened(rule)}, but got {shortened(got)}"
+        sentence = sentence if fix is None else f"{sentence}: {shortened(fix, LONGEST_FIX)}"
+        sentence = sentence.translate(INVISIBLE)
         super().__init__(sentence if sentence.endswith("?") else f"{sentence}.")
 
 
@@ -29,8 +42,26 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
+class StorageError(NeuropilError, OSError):
+    """A file or folder could not be written: no room, no right, or a disk that fails."""
+
+
+class LostProcessError(NeuropilError):
+    """One of the processes that train together has ended, and so the others cannot go on."""
+
+    exit_code = 1
+
+
 class DataWarning(UserWarning):
     """Data was read, but not all of it as it stands: one sentence says what was done to it."""
+
+
+class StorageWarning(UserWarning):
+    """A run folder is not kept as it should be: one sentence says what follows from it."""
+
+
+def shortened(text: str, most: int = LONGEST_PART) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def together(problems: Sequence[NeuropilError], where: str) -> NeuropilError:
@@ -49,18 +80,22 @@ MOST_NAMES, FEW_NAMES = 24, 5
 """Names to choose from, and how many are offered where there are more."""
 
 
+LONGEST_COMPARED, MOST_COMPARED = 100, 2_000
+"""Letters of a name, and names: a table may have a million columns."""
+
+
 def likeness(word: str, name: str) -> float:
     """Of a word to a known name, or to its beginning, whatever the case of the letters."""
     from difflib import SequenceMatcher
 
-    typed, whole = word.lower().lstrip("-"), name.lower().lstrip("-")
+    typed, whole = (each[:LONGEST_COMPARED].lower().lstrip("-") for each in (word, name))
     begun = whole[: len(typed) + 1] if len(typed) > 3 else whole
     return max(SequenceMatcher(None, typed, each).ratio() for each in (whole, begun))
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant, or begun."""
-    best = max(known, key=lambda name: likeness(word, name), default=None)
+    best = max(islice(known, MOST_COMPARED), key=lambda name: likeness(word, name), default=None)
     return best if best is not None and likeness(word, best) >= NEAR else None
 
 
@@ -69,7 +104,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     long list has only what is most like it."""
     known = list(known)
     if len(known) > MOST_NAMES and closest(word, known) is None:
-        likely = sorted(known, key=lambda name: -likeness(word, name))[:FEW_NAMES]
+        likely = sorted(known[:MOST_COMPARED], key=lambda name: -likeness(word, name))[:FEW_NAMES]
         return f"most like it are {', '.join(likely)}"
     return did_you_mean(word, known) or f"choose from {', '.join(known)}"
 
@@ -83,3 +118,9 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """A list for a sentence, cut off where it would fill the screen."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def written(size: float) -> str:
+    """Bytes for a sentence: "37 GB"."""
+    power = min(int(math.log10(max(size, 1)) // 3), 6)
+    return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"

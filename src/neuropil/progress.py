@@ -38,13 +38,20 @@ def console() -> "Console":
     return Console(stderr=True)
 
 
+def is_heard() -> bool:
+    """Of the processes that torchrun has started, the first alone shows and says something."""
+    return "WORLD_SIZE" not in os.environ or os.environ.get("RANK", "0") == "0"
+
+
 class Display:
     """Use as a context, and `update` it."""
 
     def __init__(self, title: str, *, show: bool = True):
+        show = show and is_heard()
         self.title, self.show = title, show
         self.bar: Any = None  # of rich, on a terminal
         self.task: Any = None
+        self.tasks: dict[str, Any] = {}  # of parts
         self.cell: Any = None  # the place for output in a notebook
         self.last = self.printed = time.monotonic()
         self.begun = 0.0, self.last
@@ -95,11 +102,22 @@ class Display:
         pause = SECONDS_BETWEEN_UPDATES if self.live else pause
         return self.show and time.monotonic() - self.last >= pause
 
-    def update(self, share: float | None, *figures: str, **numbers: float) -> None:
+    def update(
+        self,
+        share: float | None,
+        *figures: str,
+        numbers: Mapping[str, float] | None = None,
+        parts: Mapping[str, float] | None = None,
+    ) -> None:
         """`share` is how much is done, from 0 to 1, where that is known. `figures` are what else to show, the most
-        important first: what does not fit on the terminal is left out. `numbers` are for a program that follows."""
+        important first: what does not fit on the terminal is left out. `parts` are under way at once, each with its own
+        share, and on a terminal its own bar. `numbers` are for a program that follows."""
         self.last = time.monotonic()
-        self._write(share, numbers)
+        self._write(share, numbers or {})
+        if self.bar is not None:
+            self._show_parts(parts or {})
+        else:
+            figures = (*figures, *(f"{name} {100 * part:.0f} %" for name, part in (parts or {}).items()))
         known = [self._elapsed()] if share is None else [f"{100 * min(share, 1):.0f} %", self._left(share)]
         if self.bar is not None:
             room = console().width - len(self.title) - SHORTEST_BAR - 6  # a spinner, and a space between columns
@@ -119,6 +137,14 @@ class Display:
             self.printed = self.last
             line = f"{self.title}: {'  '.join(fitting(known, figures, 1000))}"
             console().print(line, highlight=False, soft_wrap=True)
+
+    def _show_parts(self, parts: Mapping[str, float]) -> None:
+        for name in self.tasks.keys() - parts.keys():
+            self.bar.remove_task(self.tasks.pop(name))
+        for name, share in parts.items():
+            if name not in self.tasks:
+                self.tasks[name] = self.bar.add_task(f"  {name}", total=1.0, line="")
+            self.bar.update(self.tasks[name], completed=share, line=f"{100 * share:.0f} %")
 
     def say(self, sentence: str) -> None:
         """A line that stays."""
@@ -143,7 +169,7 @@ class Display:
         known = {name: value for name, value in numbers.items() if math.isfinite(value)}
         content = {"title": self.title, "share": share, "seconds_left": left, "numbers": known}
         # Not `files.replacing`, which waits for the disk: whoever follows a run asks for what is newest.
-        part = self.file.with_name(f".{self.file.name}.{threading.get_ident()}.part")
+        part = self.file.with_name(f".{self.file.name}.{threading.get_ident() % 2**32:08x}.part")
         with suppress(OSError):  # no run ends because nobody can follow it
             part.write_text(json.dumps(content), encoding="utf-8")
             part.replace(self.file)
@@ -244,3 +270,19 @@ def counted(items: Iterable[Item], doing: str) -> Iterator[Item]:
                     if display.due():
                         display.update(None, f"{number:,}")
                     yield later
+
+
+def measured(items: Iterable[Item], doing: str, size: Callable[[Item], int], total: int) -> Iterator[Item]:
+    """The items, of which their sizes add up to about `total`; if they take long, with a display of the share."""
+    began, every, done = time.monotonic(), iter(items), 0
+    for item in every:
+        yield item
+        done += size(item)
+        if time.monotonic() - began > PATIENCE:
+            with Display(doing) as display:
+                display.begun = 0.0, began
+                for later in every:
+                    if display.due():
+                        display.update(done / max(total, done, 1))
+                    yield later
+                    done += size(later)

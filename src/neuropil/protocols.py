@@ -3,7 +3,7 @@
 `training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, `recipes` join both.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -34,6 +34,9 @@ class Phase:
     learning_rate: float | None = None
     every: int = 1
     """Played in each n-th update only."""
+    denominator: Callable[[Batch], float] | None = None
+    """What the loss of a batch was divided by, as the tokens of a mean over tokens: by it the losses of several batches
+    are joined to the loss of all. None: the number of examples, or the sum of their weights."""
 
 
 @runtime_checkable
@@ -62,6 +65,27 @@ class StatefulLearner(Protocol):
     def state_dict(self) -> Mapping[str, Tensor]: ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+
+@runtime_checkable
+class ReplicatedState(Protocol):
+    """A learner with a state of which some tensors are the same in all processes that train together. All others have a
+    row for each stream, chain or example, and each process carries its own."""
+
+    @property
+    def replicated_state(self) -> Collection[str]:
+        """Their names in the state."""
+        ...
+
+
+@runtime_checkable
+class WholeBatchLearner(Protocol):
+    """A learner whose loss compares the examples of a batch with one another, or is no mean over them. Where several
+    processes have a share of each batch, training sets `whole`, and takes it away at the end."""
+
+    whole: Callable[[Tensor], Tensor] | None
+    """The rows of the whole batch, for rows of this process's share; gradients go back to where they came from. None,
+    where a batch is whole."""
 
 
 @runtime_checkable
@@ -155,4 +179,33 @@ class PublishedWeights(Protocol):
 
     def published_state(self) -> Mapping[str, Tensor]:
         """Every tensor under its name there, as a view: what is written into it is in the model."""
+        ...
+
+
+@dataclass(frozen=True)
+class ParallelPlan:
+    """How a model is divided over devices, as names of its modules after `split_projections`."""
+
+    blocks: Sequence[str]
+    """The repeated ones: their weights are gathered, and their activations recomputed, a block at a time."""
+    columns: Sequence[str]
+    """Linear layers of which each device computes some outputs, …"""
+    rows: Sequence[str]
+    """… and those after them, of which each device is given some inputs; the sum over the devices is the output."""
+    heads: Mapping[str, int]
+    """Of the attention modules; each is computed on one device."""
+    hidden: Mapping[str, int]
+    """Units of the feed-forward networks."""
+    parts: Mapping[str, Sequence[str]]
+    """Parameters that `split_projections` divides, in equal parts of their rows."""
+
+
+@runtime_checkable
+class ParallelModel(Protocol):
+    """A model whose weights can be divided over devices."""
+
+    def parallel_plan(self) -> ParallelPlan: ...
+
+    def split_projections(self) -> None:
+        """One linear layer for each of query, key and value, so that each can be divided by heads."""
         ...

@@ -213,7 +213,7 @@ def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
         (["train", "mlp", "--epo"], {"--epochs"}),
         (["simulate", "lif", "--dur"], {"--duration"}),
         (["tune", "g"], {"gan", "gru", "gpt2"}),
-        (["tune", "mlp", "--t"], {"--target", "--task", "--tensorboard", "--test", "--trials"}),
+        (["tune", "mlp", "--t"], {"--target", "--task", "--tensor-parallel", "--tensorboard", "--test", "--trials"}),
         (["show", "hod"], {"hodgkin_huxley"}),
         (["search", "run", "--im"], {"--images"}),
     ],

@@ -43,6 +43,7 @@ from neuropil.parts.objectives import (
 )
 from neuropil.protocols import Batch, Learner
 from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed.shares import shares
 from neuropil.training.loop import fit
 
 VOCABULARY = 12
@@ -201,6 +202,42 @@ def test_weights_enter_the_loss_as_a_weighted_mean(name: str):
     assert min(alone) < loss(None) < max(alone)
     pair = loss([1.0, 3.0, *[0.0] * (count - 2)])
     assert min(alone[:2]) < pair < max(alone[:2])
+
+
+NOT_BY_EXAMPLE = ("rbm", "gan", "vae", "clip")
+"""The first three draw random numbers, and the last compares all examples of a batch."""
+
+
+def ragged(batch: Batch) -> Batch:
+    """With fewer tokens or steps in the first row than in the others."""
+    short = {name: values.clone() for name, values in batch.items()}
+    for values in short.values():
+        if values.ndim == 2 and not values.is_floating_point():
+            values[0, -2:] = 0
+    return short
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", sorted({*LEARNERS, *UNCOMPILABLE} - {*NOT_BY_EXAMPLE}))
+def test_the_loss_of_a_batch_is_the_sum_of_those_of_its_shares(name: str, weighted: bool):
+    def learned(rank: int, size: int) -> tuple[float, list[Tensor]]:
+        torch.manual_seed(0)
+        learner, batch = (LEARNERS | UNCOMPILABLE)[name]()
+        learner.model.eval()
+        batch = ragged(batch)
+        if weighted:
+            batch = {**batch, "weight": torch.arange(1.0, len(next(iter(batch.values()))) + 1)}
+        (phase,) = learner.phases()
+        (share,) = shares(phase, [batch], rank, size)
+        loss = share.factor * phase.loss(share.batch)
+        loss.backward()
+        found = [torch.zeros_like(each) if each.grad is None else each.grad for each in phase.parameters.values()]
+        return loss.item(), found
+
+    (whole, gradient), parts = learned(0, 1), [learned(rank, 2) for rank in range(2)]
+    assert sum(loss for loss, _ in parts) == pytest.approx(whole, rel=1e-5)
+    for expected, *found in zip(gradient, *(gradients for _, gradients in parts), strict=True):
+        torch.testing.assert_close(sum(found), expected, rtol=1e-4, atol=1e-6)
 
 
 def count_graphs(names: list[str], folder: str) -> None:

@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -153,6 +154,35 @@ def cases() -> list[Case]:
     modules = {name: importlib.import_module(f"neuropil.models.{file}") for name, file in models.MODELS.items()}
     sizes = [(name, size, config, module) for name, module in modules.items() for size, config in module.SIZES.items()]
     return [Case(*size) for size in sizes if size[:2] not in TOO_LARGE]
+
+
+EXPORTING = """
+import sys
+import torch
+from torch.utils._pytree import tree_leaves
+from contracts.test_models import cases
+
+for case in {case.name: case for case in cases()}.values():  # one size of each
+    model, x = case.build().eval(), case.inputs(3)
+    with torch.no_grad():
+        torch.manual_seed(0)
+        expected = tree_leaves(model(*x))
+        program = torch.export.export(model, x, strict=False)
+        torch.manual_seed(0)
+        found = tree_leaves(program.module()(*x))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    print(case.name)
+"""
+
+
+@pytest.mark.slow
+def test_every_model_is_exported_as_a_graph_that_answers_the_same():
+    """In a process of its own, where no types are checked: PyTorch cannot trace that."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER.parents[1]), str(Path(__file__).parents[1])])}
+    words = [sys.executable, "-W", "ignore", "-c", EXPORTING]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == set(models.MODELS)
 
 
 @pytest.fixture(scope="module", params=cases(), ids=lambda case: f"{case.name}-{case.size}")

@@ -14,6 +14,7 @@ from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.series.dataset import Series, SeriesTable
 from neuropil.data.series.steps import TimeStep
 from neuropil.data.tagged_texts.dataset import TaggedTexts
+from neuropil.errors import RunError
 
 ROWS = Schema(kind="table", shape=(2,), classes=("a", "b"))
 PICTURES = torch.arange(48, dtype=torch.uint8).reshape(3, 1, 4, 4)
@@ -95,3 +96,18 @@ def test_values_of_a_series_after_the_training_part_are_not_learned():
         "\t2020-01-03 00:00:00\t3.0",
     ]
     assert series([1.0, 2.0]).keys_before(-1) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", np.arange(3.0).tobytes()])
+def test_damaged_hashes_are_refused(tmp_path: Path, content: bytes):
+    path, fix = tmp_path / TRAINING_FILE, "restore it, or remove it to do without"
+    path.write_bytes(content)
+    with pytest.raises(RunError) as error:
+        training_copies(tmp_path, texts("a"))
+    sentence = f"{path} must be the array that neuropil wrote, but got a damaged file: {fix}."
+    assert str(error.value) == sentence
+    with path.open("wb") as file:
+        np.save(file, np.arange(3.0))
+    with pytest.raises(RunError) as error:
+        training_copies(tmp_path, texts("a"))
+    assert str(error.value) == sentence

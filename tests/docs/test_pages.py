@@ -114,7 +114,12 @@ def understood(monkeypatch: pytest.MonkeyPatch):
     return require
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LONG = ("rbm.md", "predictive-coding.md", "transformer.md")
+"""Pages whose examples learn for about ten seconds each."""
+TRIED = [pytest.param(page, marks=pytest.mark.slow) if page.name in LONG else page for page in PAGES]
+
+
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_do_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], understood
 ):

@@ -15,9 +15,9 @@ import pytest
 import uvicorn
 
 from lab_browser import opened_page
+from neuropil.http.access import Access
+from neuropil.http.listening import bind
 from neuropil.lab.app import create_app
-from neuropil.lab.security import Access
-from neuropil.lab.serve import bind
 from neuropil.runs.run import Run, load
 from neuropil.runs.start import train
 
@@ -114,7 +114,7 @@ def pair_run(trained_run: Callable[..., Run], lab_runs: Path) -> Callable[[str],
 @pytest.fixture(scope="session")
 def lab(lab_runs: Path) -> Iterator[Lab]:
     lab_runs.mkdir(exist_ok=True)
-    listening = bind("127.0.0.1", 0)
+    listening = bind("127.0.0.1", 0, first=0, what="the lab")
     server = uvicorn.Server(uvicorn.Config(create_app(lab_runs, Access("127.0.0.1")), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

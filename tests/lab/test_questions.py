@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from neuropil.http.access import Access
 from neuropil.lab.app import create_app
-from neuropil.lab.security import PAGE_POLICY, Access
+from neuropil.lab.security import PAGE_POLICY
 
 JSON = {"content-type": "application/json"}
 

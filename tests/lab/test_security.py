@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from neuropil.http.access import Access
 from neuropil.lab.app import create_app
-from neuropil.lab.security import PAGE_POLICY, REPORT_POLICY, Access
+from neuropil.lab.security import PAGE_POLICY, REPORT_POLICY
 
 OWN = "http://127.0.0.1:8321"
 

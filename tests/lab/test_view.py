@@ -8,8 +8,8 @@ import pytest
 
 from neuropil.config import Config, Option
 from neuropil.errors import InputError
+from neuropil.http.json_values import finite
 from neuropil.lab.explain import page_folder, source_of
-from neuropil.lab.json_values import finite
 from neuropil.lab.view import VIEWS, LabView, ask, find_view, views_of
 from neuropil.recipes import SYSTEMS
 

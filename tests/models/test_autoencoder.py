@@ -63,8 +63,8 @@ def test_the_components_of_pca_are_its_optimum():
     components, mean = torch.from_numpy(pca.components_), torch.from_numpy(pca.mean_)
     with torch.no_grad():
         # z = W (u − m),  û = Wᵀ z + m
-        model.code.weight.copy_(components)
-        model.code.bias.copy_(-components @ mean)
+        model.bottleneck.weight.copy_(components)
+        model.bottleneck.bias.copy_(-components @ mean)
         model.decoder.get_parameter("biases.0").copy_(mean)
     given = model(rows)
     np.testing.assert_allclose(given.code.detach().numpy(), pca.transform(rows.numpy()), atol=1e-9)
@@ -81,7 +81,7 @@ def test_tied_dense_weights_are_one_parameter_that_both_uses_pull_at():
     config = AutoencoderConfig(hidden_sizes=(7,), activation="tanh", tied=True, latent_size=3, shape=(6,))
     model, x = Autoencoder(config).double(), torch.rand(9, 6, dtype=torch.double)
     model.unit_range.fit(torch.stack([torch.zeros(6), torch.ones(6)]).double())
-    W, V = (model.get_parameter(name).detach().clone() for name in ("encoder.layers.0.weight", "code.weight"))
+    W, V = (model.get_parameter(name).detach().clone() for name in ("encoder.layers.0.weight", "bottleneck.weight"))
     # Untied copies of both, and the same computed out: the gradient is the sum of those of both uses.
     uses = [W, V, W.clone(), V.clone()]
     for use in uses:
@@ -94,7 +94,7 @@ def test_tied_dense_weights_are_one_parameter_that_both_uses_pull_at():
     ReconstructionLoss(model).loss({"input": x}).backward()
     first, second, third, fourth = (torch.zeros(()) if use.grad is None else use.grad for use in uses)
     torch.testing.assert_close(model.get_parameter("encoder.layers.0.weight").grad, first + third)
-    torch.testing.assert_close(model.code.weight.grad, second + fourth)
+    torch.testing.assert_close(model.bottleneck.weight.grad, second + fourth)
 
 
 @pytest.mark.parametrize("network", ["dense", "convolutional"])
@@ -113,7 +113,7 @@ def test_a_tied_convolutional_decoder_is_the_encoders_layers_transposed():
     config = AutoencoderConfig(network="convolutional", width=4, tied=True, latent_size=3, shape=(2, 20, 17))
     model, z = Autoencoder(config), torch.randn(5, 3)
     first, second, third = (model.get_parameter(f"encoder.layers.{number}.weight") for number in range(3))
-    h = F.relu(z @ model.code.weight).unflatten(1, (16, 2, 2))
+    h = F.relu(z @ model.bottleneck.weight).unflatten(1, (16, 2, 2))
     h = F.relu(F.conv_transpose2d(h, third, stride=2, padding=1, output_padding=(1, 0)))
     h = F.relu(F.conv_transpose2d(h, second, stride=2, padding=1))
     a = F.conv_transpose2d(h, first, stride=2, padding=1, output_padding=(0, 1))
@@ -131,7 +131,7 @@ def test_any_module_with_features_can_be_the_encoder():
     config = AutoencoderConfig(hidden_sizes=(8,), latent_size=2, shape=(1, 2, 2))
     model = Autoencoder(config, encoder=Rotated())
     x = torch.randint(0, 256, (3, 1, 2, 2), dtype=torch.uint8)
-    torch.testing.assert_close(model.encode(x), model.code((x / 255).rot90(1, (-2, -1)).flatten(1)))
+    torch.testing.assert_close(model.encode(x), model.bottleneck((x / 255).rot90(1, (-2, -1)).flatten(1)))
     assert model(x).outputs.shape == x.shape
 
 
@@ -157,7 +157,7 @@ def test_inputs_are_corrupted_in_training_only_and_the_clean_input_is_the_target
     torch.manual_seed(3)
     loss = ReconstructionLoss(noisy.train()).loss({"input": x})
     torch.testing.assert_close(
-        loss, 0.5 * (noisy.decode(noisy.code(noisy.encoder(seen[-1]))) - x / 255).square().sum(1).mean()
+        loss, 0.5 * (noisy.decode(noisy.bottleneck(noisy.encoder(seen[-1]))) - x / 255).square().sum(1).mean()
     )
 
 
@@ -213,6 +213,6 @@ def test_a_tied_copy_shares_nothing_with_its_original():
     twin, z = copy.deepcopy(model), torch.randn(3, 2)
     before = model.decode(z)
     with torch.no_grad():
-        twin.code.weight.zero_()
+        twin.bottleneck.weight.zero_()
     assert torch.equal(model.decode(z), before)
     assert not torch.equal(twin.decode(z), before)

@@ -330,7 +330,10 @@ def test_an_index_that_names_no_files_is_refused(folder: Path):
     )
 
 
-@pytest.mark.parametrize("name", ["../outside.safetensors", "/etc/passwd", "deeper/model.safetensors"])
+@pytest.mark.parametrize(
+    "name",
+    ["../outside.safetensors", "/etc/passwd", "deeper/model.safetensors", "..", "", "C:x", "a\\b", "x\0", "é" * 128],
+)
 def test_an_index_that_points_outside_its_folder_is_refused(folder: Path, name: str):
     index = sharded(folder) / "model.safetensors.index.json"
     save_file({"a": torch.zeros(1)}, folder.parent / "outside.safetensors")

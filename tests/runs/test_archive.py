@@ -22,11 +22,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_saved_run_is_loaded_without_its_checkpoint(run: Run, tmp_path: Path):
+    share = run.folder / "checkpoint" / "step-1" / "shard.safetensors"
+    share.parent.mkdir(parents=True)
+    share.touch()
     assert run.save(tmp_path / "run.zip") == tmp_path / "run.zip"
     loaded = neuropil.load(tmp_path / "run.zip")
     assert loaded.folder == tmp_path / "run"
     names = [{path.name for path in each.folder.iterdir()} for each in (run, loaded)]
-    assert names[0] - names[1] == {"checkpoint.safetensors"}
+    assert names[0] - names[1] == {"checkpoint.safetensors", "checkpoint"}
     assert names[1] - names[0] == set()
     assert loaded.evaluate() == run.evaluate()
     assert neuropil.load(tmp_path / "run.zip").folder == loaded.folder  # not unpacked again
@@ -85,6 +88,9 @@ def link(name: str) -> zipfile.ZipInfo:
     return info
 
 
+TWICE = "two files called 'run/./config.json'"
+
+
 @pytest.mark.parametrize(
     ("write", "got"),
     [
@@ -103,6 +109,11 @@ def link(name: str) -> zipfile.ZipInfo:
             "a file that is none (\"There is no item named 'run/config.json' in the archive\")",
         ),
         (lambda z: None, "an empty one"),
+        (lambda z: (z.writestr("run/config.json", "{}"), z.writestr("run/./config.json", "[]")), TWICE),
+        (
+            lambda z: z.writestr("run/config.json", "{}", zipfile.ZIP_LZMA),
+            "'run/config.json', packed by another method than DEFLATE",
+        ),
     ],
 )
 def test_what_is_no_saved_run_is_not_unpacked(
@@ -127,3 +138,34 @@ def test_a_damaged_zip_is_refused(tmp_path: Path):
         neuropil.load(path)
     rule = f"{path} must be a zip of one run, as run.save writes it"
     assert str(error.value) == f"{rule}, but got a file that is none (File is not a zip file): save it again."
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content.replace(b"run/config.json", b"\0" * 15),
+        lambda content: content[:40] + bytes(byte ^ 0xFF for byte in content[40:60]) + content[60:],
+        lambda content: content[content.index(b"PK\x01\x02") :],
+    ],
+    ids=["a name of nothing", "packed bytes", "no files before the directory"],
+)
+def test_damage_inside_a_zip_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]):
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("run/config.json", "{" * 500)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(RunError) as error:
+        neuropil.load(path)
+    assert str(error.value).startswith(f"{path} must be a zip of one run, as run.save writes it, but got ")
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_config_of_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archive, "LARGEST_SETTINGS", 100)
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("run/config.json", " " * 101)
+    with pytest.raises(RunError) as error:
+        neuropil.load(path)
+    rule = f"{path} must be a zip of one run, as run.save writes it"
+    assert str(error.value) == f"{rule}, but got a config.json of more than 100 bytes: save it again."

@@ -1,6 +1,5 @@
 """Models in ONNX files answer under ONNX Runtime as they do here, whatever the batch and the length."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -106,17 +105,6 @@ def test_a_run_on_data_in_memory_is_exported_with_inputs(tmp_path: Path):
     inputs = torch.as_tensor(pictures[:2, None])
     assert {name: x.shape for name, x in example_inputs(run, pictures[:2]).items()} == {"x": (3, 1, 8, 8)}
     assert torch.equal(example_inputs(run, (inputs,))["x"][:2].float(), inputs.float())
-
-
-def test_missing_packages_are_named_with_the_fix(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if "onnx" in name else found(name))
-    with pytest.raises(RunError) as error:
-        run.export("onnx", tmp_path / "model.onnx")
-    assert str(error.value) == (
-        "an export needs onnx, onnxscript, onnxruntime, but got no onnx, no onnxscript, no onnxruntime: "
-        "pip install 'neuropil[onnx]'."
-    )
 
 
 def test_another_format_is_refused(run: Run):

@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -194,12 +195,13 @@ def test_a_run_whose_name_was_taken_comes_back_with_a_number(runs: Path):
     )
 
 
-def test_what_was_deleted_a_week_ago_is_gone_after_the_next_deletion(runs: Path):
+def test_what_was_deleted_a_week_ago_is_gone_a_day_after_it_was_found_to_be(runs: Path):
     shutil.copytree(runs / "mlp", runs / "second")
     first = trash.delete_run(runs, "mlp")
     old = runs / trash.TRASH / str(int(first.id) - math.ceil(1000 * trash.KEPT_SECONDS) - 10_000)
     (runs / trash.TRASH / first.id).rename(old)
-    assert [each.id for each in trash.deleted_runs(runs)] == [old.name]
     second = trash.delete_run(runs, "second")
+    assert [each.id for each in trash.deleted_runs(runs)] == [second.id, old.name]
+    trash.empty_trash(runs, now=time.time() + trash.DAY + 10)
     assert trash.deleted_runs(runs) == [second]
     assert not old.exists()

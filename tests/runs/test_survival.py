@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 OPTIONS = [
     "--epochs",
     "30",
@@ -40,6 +42,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow  # `tests/faults` kills at chosen moments, and `make torture` at many random ones
 def test_a_run_killed_at_a_random_moment_resumes_to_the_same_bits(tmp_path: Path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     unbroken = neuropil("train", "mlp", *OPTIONS, "--no-report", "--out", str(whole))

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_variants_are_compared_in_their_order_and_results_led_by_those_named():
     shown: list[tuple[float | str | None, ...]] = []
 
     class Screen(Display):
-        def update(self, share: float | None, *figures: str, **numbers: float) -> None:
+        def update(self, share: float | None, *figures: str, **_: Any) -> None:
             shown.append((share, *figures))
 
     outcomes = compare({"a": 1, "b": 2}, lambda name, value: name * value, Screen("study", show=False), str.upper)

@@ -47,7 +47,7 @@ def fit(
 ) -> GPT2Options:
     """Updates take as many times longer as a model is wider than 32."""
 
-    def measure(options: GPT2Options, build: object, most_seconds: float) -> Candidate[GPT2Options]:
+    def measure(options: GPT2Options, build: object, most_seconds: float, processes: int) -> Candidate[GPT2Options]:
         speed = seconds_per_update * options.model.width / 32
         times = build_seconds, speed, updates_per_pass, evaluation_seconds, scoring_seconds
         return Candidate(options, *times, ablation_share)

@@ -8,8 +8,9 @@ from neuropil.errors import RunError
 from neuropil.protocols import Batch
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
+from neuropil.training.loop import State
 from neuropil.training.optimizers import Optimizer, build_optimizer
-from neuropil.training.weights import write_tensors
+from neuropil.training.weights import read_tensors, write_tensors
 from training.learners import DigitBatches, DigitLearner, same_weights, weights_of
 
 
@@ -54,3 +55,46 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path):
     assert str(error.value) == (
         f"{tmp_path / 'c'} must be a checkpoint of format 2, but got format 1: use the neuropil version that wrote it."
     )
+
+
+def test_a_checkpoint_whose_parts_are_missing_or_of_other_sizes_is_refused(tmp_path: Path):
+    path = tmp_path / "c"
+    learner, optimizers, phases, average = trained(1)
+    checkpoint.save(path, {"step": 1}, learner.model, optimizers, phases, average, {})
+    tensors, facts = read_tensors(path)
+    key, moment = "average/0.bias", "optimizer/classify/0.bias/exp_avg"
+    for changed, what in (
+        (({name: each for name, each in tensors.items() if name != key}, facts), "the average of 0.bias"),
+        (({**tensors, key: torch.zeros(3)}, facts), "the average of 0.bias"),
+        (({**tensors, moment: torch.zeros(3)}, facts), "the averages of 0.bias"),
+        ((tensors, {"format": 2, "state": [1]}), "where the run stands"),
+        ((tensors, {"format": 2}), "where the run stands"),
+    ):
+        write_tensors(path, *changed)
+        with pytest.raises(RunError) as error:
+            checkpoint.load(path, learner.model, optimizers, phases, average)
+        sentence = f"{path} must say {what}, as neuropil wrote it, but got something else: restore or remove it."
+        assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": -1},
+        {"step": 1.5},
+        {"finished": 1},
+        {"elapsed": float("nan")},
+        {"loss_sums": []},
+        {"x": 1},
+        {"best": "a"},
+        {"rows": 1.5},
+        {"step": True},
+    ],
+)
+def test_where_a_run_stands_is_of_numbers_that_can_be(change: dict[str, Any]):
+    whole = vars(State(step=3, best=0.5, loss_sums={"fit": 1.0}))
+    assert checkpoint.restored(State, whole, Path("c")) == State(**whole)
+    with pytest.raises(RunError) as error:
+        checkpoint.restored(State, whole | change, Path("c"))
+    sentence = "c must say where the run stands, as neuropil wrote it, but got something else: restore or remove it."
+    assert str(error.value) == sentence

@@ -51,6 +51,23 @@ def test_what_was_written_after_the_checkpoint_is_forgotten(tmp_path: Path):
     assert read_history(history.path) == [row(1), row(2)]
 
 
+def test_a_row_of_the_step_of_the_checkpoint_that_it_does_not_count_is_forgotten_too(tmp_path: Path):
+    """The last row of a run is of the step of its last checkpoint, and was written after it."""
+    history, result = History(tmp_path, step=0, tensorboard=False), row(2) | {"kind": "result", "name": "mlp"}
+    for each in (row(1), row(2), row(2)):
+        history.add(each)
+    assert history.sync() == 3
+    assert History(tmp_path, step=2, rows=2, tensorboard=False).rows == [row(1), row(2)]
+    history.add(result)
+    assert History(tmp_path, step=2, rows=2, tensorboard=False).rows == [row(1), row(2), result]  # a finished run
+    with pytest.raises(RunError) as error:
+        History(tmp_path, step=2, rows=3, tensorboard=False)
+    assert str(error.value) == (
+        f"{history.path} must hold the 3 rows that its checkpoint counts, but got 2: "
+        "restore it, or remove the checkpoint to train anew."
+    )
+
+
 def test_each_figure_of_a_row_is_an_event_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     events, begun = list[tuple[str, float, int]](), list[tuple[Path, int]]()
 

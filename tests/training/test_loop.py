@@ -19,6 +19,7 @@ from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training import loop
 from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed import agreement
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
@@ -303,7 +304,8 @@ def test_a_time_limit_is_validated_several_times_and_seldom_where_that_is_slow(
         now += validation_seconds
         return evaluate(learner, batches)
 
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=monotonic))
+    for module in (loop, agreement):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr(loop, "evaluate", slow_evaluate)
     monkeypatch.setattr(loop, "evaluation_seconds", lambda learner, batches: validation_seconds)
     _, rows = train(tmp_path, TrainingConfig(minutes=5.0, checkpoint_seconds=1e9))

@@ -12,7 +12,7 @@ number. The right label is needed by the first term only: the second asks that t
 change within the ball. β weighs robustness against accuracy. The inner maximum is that of a gradient attack.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -28,7 +28,7 @@ from neuropil.adversarial.threat_model import Inputs, Norm, ThreatModel
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.losses import categorical_cross_entropy
-from neuropil.protocols import Batch, Learner, Phase, StatefulLearner
+from neuropil.protocols import Batch, Learner, Phase, ReplicatedState, StatefulLearner
 from neuropil.randomness import seeded
 
 DefenceName: TypeAlias = Literal["none", "adversarial", "trades", "binary_trades"]
@@ -141,6 +141,10 @@ class DefendedLearner:
             moved = gradient_attack(self.model, x, y, threat, attack, generator=seeded("robust"))
             right = logits_of(self.model, moved).argmax(-1) == y
         return {**self.learner.metrics(batch), "robust_accuracy": right.to(torch.float)}
+
+    @property
+    def replicated_state(self) -> Collection[str]:
+        return self.learner.replicated_state if isinstance(self.learner, ReplicatedState) else ()
 
     def state_dict(self) -> Mapping[str, Tensor]:
         return self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}

@@ -3,31 +3,44 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
     words = list(sys.argv[1:] if words is None else words)
     from neuropil.cli.commands import run_command
-    from neuropil.cli.output import printed_warnings
+    from neuropil.cli.output import heard_once, printed_warnings
     from neuropil.errors import NeuropilError
 
     try:
-        with printed_warnings():
+        with heard_once(), printed_warnings():
             run_command(words)
     except NeuropilError as error:
-        print(f"neuropil: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _end(f"neuropil: {error}", error.exit_code)
     except KeyboardInterrupt as interrupt:
         folder = getattr(interrupt, "folder", None)
         way_on = f"; go on with: neuropil resume {shlex.quote(str(folder))}" if folder else ""
-        print(f"\nneuropil: {str(interrupt) or 'stopped'}{way_on}", file=sys.stderr)
-        sys.exit(130)
+        _end(f"\nneuropil: {str(interrupt) or 'stopped'}{way_on}", 130)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
+    except (MemoryError, RuntimeError) as error:
+        from neuropil.memory import memory_error
+
+        if (refused := memory_error(error)) is None:
+            raise
+        print(f"neuropil: {refused}", file=sys.stderr)
+        sys.exit(refused.exit_code)
     except OSError as error:  # no right to read, no room to write: the system says it best
-        print(
-            f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr
-        )
-        sys.exit(2)
+        _end(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2)
+
+
+def _end(sentence: str, exit_code: int) -> NoReturn:
+    """Of processes that train together the first to end says why, and all end with its exit code."""
+    from neuropil.training.distributed.processes import first_to_end
+
+    speaks, exit_code = first_to_end(exit_code)
+    if speaks:
+        print(sentence, file=sys.stderr)
+    sys.exit(exit_code)

@@ -1,11 +1,12 @@
 """Every command: how it is called, in one line what it does, its arguments, and what runs it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, lab, train, use, words
+from neuropil.cli import inspect, lab, plan, serve, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -40,9 +41,15 @@ COMMANDS = {
         train.ListArguments,
     ),
     "tune": Command(
-        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--over OPTION=...] ...",
+        "tune NAME [--data PATH] [--trials 20] [--minutes M] [--workers N] ...",
         "choose hyper-parameters on the validation part",
         train.tune,
+        train.ListArguments,
+    ),
+    "plan": Command(
+        "plan NAME --gpus 8 --memory 80GB [--batch-size N] [--precision bfloat16] ...",
+        "memory, communication and time of training on several devices",
+        plan.plan,
         train.ListArguments,
     ),
     "simulate": Command(
@@ -197,14 +204,25 @@ COMMANDS = {
         lab.LabArguments,
         (),
     ),
+    "serve": Command(
+        "serve RUN... [--port N] [--slots 16] [--token T]",
+        "answer requests over HTTP, as OpenAI's API does",
+        serve.serve,
+        serve.serve_arguments,
+        ("runs",),
+    ),
 }
 
 STARTED_BY_NAME = {
     "train": ("NAME", ""),
     "tune": ("NAME", ""),
+    "plan": ("NAME", "gpt2, gpt2-medium, gpt2-large and gpt2-xl are the published sizes."),
     "simulate": ("NAME | network.toml", "network.toml describes a spiking network of your own."),
 }
 """Commands whose options depend on the system that is named first."""
+
+DONE_TOGETHER = ("train", "simulate", "resume")
+"""Commands that torchrun may start in many processes."""
 
 
 def run_command(arguments: list[str]) -> None:
@@ -223,6 +241,7 @@ def run_command(arguments: list[str]) -> None:
     if name not in COMMANDS:
         fix = nearest(name, COMMANDS)
         raise InputError("a command must be one that `neuropil --help` shows", got=f"{name!r}", fix=fix)
+    _meet_others(name)
     command = COMMANDS[name]
     if name not in STARTED_BY_NAME:
         about = f"{command.summary[0].upper()}{command.summary[1:]}."
@@ -232,6 +251,17 @@ def run_command(arguments: list[str]) -> None:
         train.print_names(name, *STARTED_BY_NAME[name])
     else:
         command.run(rest)
+
+
+def _meet_others(name: str) -> None:
+    """Those that torchrun has started with this process, before any of them can fail alone."""
+    from neuropil.training.distributed.processes import place_in, world
+
+    size = place_in(os.environ).size
+    if size > 1 and name not in DONE_TOGETHER:
+        fix = "start it without torchrun"
+        raise InputError(f"neuropil {name} is the work of one process", got=f"{size} of them", fix=fix)
+    world()
 
 
 def _print_help() -> None:

@@ -29,12 +29,17 @@ def script(words: Sequence[str]) -> str:
 def _systems() -> dict[str, dict[str, list[str]]]:
     """For each command that is followed by the name of a system, the options of each."""
     from neuropil import recipes
+    from neuropil.cli.plan import PlanArguments
     from neuropil.cli.train import FORMS, names_for
+    from neuropil.runs.plan.shapes import PUBLISHED, published_options
 
-    return {
+    systems = {
         command: {name: _flags(form(recipe=recipes.recipe(name).options), ()) for name in names_for(command)}
-        for command, form in FORMS.items()
+        for command, form in {**FORMS, "plan": PlanArguments}.items()
     }
+    for name in PUBLISHED:
+        systems["plan"][name] = _flags(PlanArguments(recipe=published_options(name)), ())
+    return systems
 
 
 def _flags(form: Config, positional: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError
+from neuropil.extras import require_extra
 
 
 class LabArguments(Config):
@@ -14,11 +14,7 @@ class LabArguments(Config):
 
 
 def lab(arguments: LabArguments) -> None:
-    try:
-        from neuropil.lab.serve import serve
-    except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "uvicorn", "starlette", "multipart", "python_multipart"):
-            raise
-        rule, fix = "neuropil lab needs FastAPI and uvicorn", "pip install 'neuropil[lab]'"
-        raise InputError(rule, got=f"an environment without {error.name}", fix=fix) from error
+    require_extra("lab", "neuropil lab")
+    from neuropil.lab.serve import serve
+
     serve(arguments.runs, host=arguments.host, port=arguments.port, show=arguments.open)

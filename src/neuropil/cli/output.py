@@ -1,18 +1,27 @@
 """How answers are printed: tables on a terminal; for other programs tab-separated lines or JSON."""
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from neuropil.errors import DataWarning
+from neuropil.errors import DataWarning, StorageWarning
+from neuropil.progress import is_heard
 
 if TYPE_CHECKING:
     from neuropil.runs.data_preview import DataPreview
     from neuropil.runs.run import Run
-    from neuropil.runs.search_folder import Tuning
+    from neuropil.runs.tuning.folder import Tuning
+
+
+@contextmanager
+def heard_once() -> Iterator[None]:
+    """Where torchrun has started many processes, the answers of all but the first are dropped."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, nullcontext() if is_heard() else redirect_stdout(nowhere):
+        yield
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -32,18 +41,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 @contextmanager
 def printed_warnings() -> Iterator[None]:
-    """What is said of data while it is read, as a sentence without the line of code that says it."""
+    """What is said of data while it is read and of folders, as a sentence without the line of code that says it."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-            if issubclass(category, DataWarning):
+            if not is_heard():
+                return
+            if issubclass(category, DataWarning | StorageWarning):
                 print(f"neuropil: {message}", file=sys.stderr)
             else:
                 usual(message, category, *place)
 
         warnings.showwarning = show
         warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("always", StorageWarning)
         yield
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_data, print_json, print_outcome, print_search, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
+from neuropil.errors import InputError
+from neuropil.progress import is_heard
 
 if TYPE_CHECKING:
     from neuropil.tasks.recipe import Recipe
@@ -44,10 +46,10 @@ class ShowArguments(Arguments):
 
 
 def show(arguments: ShowArguments) -> None:
-    from neuropil.runs import search_folder
+    from neuropil.runs.tuning.folder import is_tuning
 
     folder = Path(arguments.name)
-    if search_folder.is_tuning(folder):
+    if is_tuning(folder):
         _show_search(folder, arguments.json)
         return
     if (
@@ -95,7 +97,7 @@ def show(arguments: ShowArguments) -> None:
 
 def _searched(options: Sequence[Option]) -> dict[str, str]:
     """What `neuropil tune` searches of each option that declares it, which follows the default."""
-    from neuropil.runs.search_space import describe_searched
+    from neuropil.runs.tuning.space import describe_searched
 
     return {each.name: f"{flag_of(each.name)} {describe_searched(each.tune)}" for each in options if each.tune}
 
@@ -134,7 +136,7 @@ def _show_run(folder: Path, as_json: bool) -> None:
 
 def _show_search(folder: Path, as_json: bool) -> None:
     from neuropil.inspection.report.trials import chosen_table, trials_table
-    from neuropil.runs.search_folder import Tuning
+    from neuropil.runs.tuning.folder import Tuning
 
     opened = Tuning.load(folder)
     best = opened.settings["best"] if opened.finished else None
@@ -175,6 +177,8 @@ class TrainArguments(StartArguments):
 class TuneArguments(StartArguments):
     trials: int = option(20, "number of trials", low=1)
     minutes: float | None = option(None, "time limit in minutes for all trials, evaluation and report", low=0.001)
+    workers: int | None = option(None, "trials at once: one, or one for each machine of a Ray cluster", low=1)
+    ray: str | None = option(None, "address of a Ray cluster that trains the trials, or auto")
     over: tuple[str, ...] = option((), "what to search: learning-rate=1e-4..1e-2 is a range, dropout=0,0.1 has values")
     report: bool = option(True, "write the report, which `neuropil report` can do later")
 
@@ -191,7 +195,7 @@ def names_for(command: str) -> list[str]:
     """The systems that a command takes."""
     from neuropil import recipes
 
-    if command == "tune":
+    if command in ("tune", "plan"):
         return [each.name for each in recipes.SYSTEMS if recipes.recipe(each.name).tunable]
     return [each.name for each in recipes.SYSTEMS if each.verb == command]
 
@@ -200,10 +204,10 @@ def train(words: list[str]) -> None:
     from neuropil import recipes
 
     system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
-    defaults = _defaults_for(recipe, words)
+    defaults = defaults_for(recipe, words)
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
-    chosen = _changes(defaults, arguments.recipe, words[1:])
+    chosen = changes(defaults, arguments.recipe, words[1:])
     from neuropil.runs import start
     from neuropil.runs.pages import gradients
 
@@ -214,7 +218,9 @@ def train(words: list[str]) -> None:
         _look_ahead(arguments, system.name, chosen)
         return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
-    print_outcome(start.train(system.name, **started, **chosen), as_json=arguments.json)
+    run = start.train(system.name, **started, **chosen)
+    if is_heard():  # in the others the folder may not be there
+        print_outcome(run, as_json=arguments.json)
 
 
 def _look_ahead(arguments: TrainArguments, name: str, chosen: Mapping[str, Any]) -> None:
@@ -238,26 +244,29 @@ def simulate(words: list[str]) -> None:
     arguments = parse(form, words[1:], command=f"simulate {words[0]}", about=about)
     from neuropil.runs import start
 
-    chosen = _changes(recipe.options, arguments.recipe, words[1:])
+    chosen = changes(recipe.options, arguments.recipe, words[1:])
     simulated = start.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
-    print_outcome(simulated, as_json=arguments.json)
+    if is_heard():
+        print_outcome(simulated, as_json=arguments.json)
 
 
 def tune(words: list[str]) -> None:
     from neuropil import recipes
-    from neuropil.runs import search_folder, tuning
-    from neuropil.runs.search_space import parse_over
+    from neuropil.runs.tuning.folder import tunable_plan
+    from neuropil.runs.tuning.space import parse_over
+    from neuropil.runs.tuning.study import tune as start
 
-    plan = search_folder.tunable_plan(words[0], 0, {})
-    defaults = _defaults_for(plan.recipe, words)
+    plan = tunable_plan(words[0], 0, {})
+    defaults = defaults_for(plan.recipe, words)
     about = f"Choose hyper-parameters on the validation part: {recipes.find(plan.name).summary}."
     arguments = parse(TuneArguments(recipe=defaults), words[1:], command=f"tune {plan.name}", about=about)
-    chosen = _changes(defaults, arguments.recipe, words[1:])
+    chosen = changes(defaults, arguments.recipe, words[1:])
     chosen.pop("minutes", None)  # of the search, not of a run
     over = parse_over(arguments.over, {each.name: each for each in defaults.options()})
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
     limits = {"trials": arguments.trials, "minutes": arguments.minutes}
-    found = tuning.tune(plan.name, over=over, **limits, **started, **chosen)
+    processes = {"workers": arguments.workers, "ray": arguments.ray}
+    found = start(plan.name, over=over, **limits, **processes, **started, **chosen)
     print_search(found, as_json=arguments.json)
 
 
@@ -267,7 +276,7 @@ def print_names(verb: str, usage: str, more: str = "") -> None:
     print(f"neuropil {verb} NAME --help lists the options of that system.")
 
 
-def _defaults_for(recipe: "Recipe", words: list[str]) -> Config:
+def defaults_for(recipe: "Recipe", words: list[str]) -> Config:
     given = {word.partition("=")[0] for word in words}
     return recipe.defaults(own_data="--data" in given, start="--start" in given, size=_value_of("--size", words))
 
@@ -281,11 +290,9 @@ def _value_of(flag: str, words: list[str]) -> str | None:
     return None
 
 
-def _changes(defaults: Config, given: Config, words: list[str]) -> dict[str, Any]:
+def changes(defaults: Config, given: Config, words: list[str]) -> dict[str, Any]:
     """What was chosen otherwise than by default, or typed: what a time limit chooses leaves both alone."""
-    flags = (word.partition("=")[0].replace("-", "_") for word in words)
-    typed = {flag.removeprefix("__").removeprefix("no_") for flag in flags if flag.startswith("__")}
-    pairs = zip(defaults.options(), given.options(), strict=True)
+    typed, pairs = typed_options(words), zip(defaults.options(), given.options(), strict=True)
     return {
         chosen.name: chosen.default
         for default, chosen in pairs
@@ -293,17 +300,32 @@ def _changes(defaults: Config, given: Config, words: list[str]) -> dict[str, Any
     }
 
 
+def typed_options(words: list[str]) -> set[str]:
+    """The names of options that are among the words."""
+    flags = (word.partition("=")[0].replace("-", "_") for word in words)
+    return {flag.removeprefix("__").removeprefix("no_") for flag in flags if flag.startswith("__")}
+
+
 class RunArguments(Arguments):
     run: Path = option(Path(), "a run folder")
 
 
 def resume(arguments: RunArguments) -> None:
-    from neuropil.runs import run, search_folder, start, tuning
+    from neuropil.runs import run, start
+    from neuropil.runs.tuning.folder import Tuning, is_tuning
+    from neuropil.runs.tuning.study import resume_tuning
+    from neuropil.training.distributed.processes import world
 
-    if search_folder.is_tuning(arguments.run):
-        if search_folder.Tuning.load(arguments.run).finished:
+    if not is_heard():
+        start.resume(arguments.run)
+        return
+    if is_tuning(arguments.run):
+        if not world().alone:
+            rule, fix = "a search over hyper-parameters is the work of one process", "resume it without torchrun"
+            raise InputError(rule, got=f"{world().size} of them", fix=fix)
+        if Tuning.load(arguments.run).finished:
             print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
-        print_search(tuning.resume_tuning(arguments.run), as_json=arguments.json)
+        print_search(resume_tuning(arguments.run), as_json=arguments.json)
         return
     opened = run.load(arguments.run)
     if opened.finished and opened.report.exists():
@@ -312,10 +334,11 @@ def resume(arguments: RunArguments) -> None:
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import search_folder, start
+    from neuropil.runs import start
+    from neuropil.runs.tuning.folder import Tuning, is_tuning
 
-    if search_folder.is_tuning(arguments.run):
-        found = search_folder.Tuning.load(arguments.run)
+    if is_tuning(arguments.run):
+        found = Tuning.load(arguments.run)
         found.write_report()
         written = found.report
     else:

@@ -69,13 +69,16 @@ class ShuffledBatches:
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         order, count = self.order(number), len(self)
-        for index in range(start, count):
-            end = (index + 1) * self.size if index < count - 1 else len(order)
-            batch = self.gather(order, index * self.size, end)
+        ends = [*range(self.size, count * self.size, self.size), len(order)]
+        places = [(index * self.size, ends[index]) for index in range(start, count)]
+        for index, batch in enumerate(self.gathered(order, places), start):
             batch = {name: values.to(self.device) for name, values in batch.items()}
             if self.augment is not None:
                 batch[self.images] = self.augment(batch[self.images], seeded(self.seed, number, index))
             yield batch
+
+    def gathered(self, order: Int64[Tensor, " example"], places: Sequence[tuple[int, int]]) -> Iterator[Batch]:
+        return (self.gather(order, *place) for place in places)
 
     def gather(self, order: Int64[Tensor, " example"], begin: int, end: int) -> Batch:
         return self.examples.batch(order[begin:end])

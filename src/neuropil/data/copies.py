@@ -11,6 +11,8 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import UInt64
 
+from neuropil.data.formats.npy import DamagedArrayError, ObjectArrayError, read_npy
+from neuropil.errors import RunError
 from neuropil.files import replacing
 
 Key: TypeAlias = str | bytes
@@ -31,8 +33,9 @@ class Keyed(Protocol):
 
 
 def save_hashes(folder: Path, keys: Iterable[Key]) -> None:
-    with replacing(folder / TRAINING_FILE) as part, part.open("wb") as file:
-        np.save(file, np.unique(_hashes(keys)), allow_pickle=False)
+    hashes = np.unique(_hashes(keys))
+    with replacing(folder / TRAINING_FILE, hashes.nbytes) as part, part.open("wb") as file:
+        np.save(file, hashes, allow_pickle=False)
 
 
 def training_copies(folder: Path, examples: Keyed) -> str:
@@ -40,10 +43,23 @@ def training_copies(folder: Path, examples: Keyed) -> str:
     path = folder / TRAINING_FILE
     if not path.exists():
         return ""
-    hashes = _hashes(examples.keys)
-    count = int(np.isin(hashes, np.load(path, allow_pickle=False)).sum())
+    hashes, known = _hashes(examples.keys), _known(path)
+    count = int(np.isin(hashes, known).sum())
     were = "was" if count == 1 else "were"
     return f"{count:,} of {len(hashes):,} {examples.unit} {were} in the training part of this run." if count else ""
+
+
+def _known(path: Path) -> UInt64[np.ndarray, " example"]:
+    rule, fix = f"{path} must be the array that neuropil wrote", "restore it, or remove it to do without"
+    damaged = RunError(rule, got="a damaged file", fix=fix)
+    try:
+        with path.open("rb") as file:
+            found = read_npy(file, path.stat().st_size, str(path))
+    except (OSError, DamagedArrayError, ObjectArrayError) as error:
+        raise damaged from error
+    if found.dtype != np.uint64 or found.ndim != 1:
+        raise damaged
+    return found
 
 
 def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 
 import torch
 from jaxtyping import UInt8
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.examples.dataset import Examples
+from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import Splits
 
 MOST_PATCHES_A_SIDE = 8
@@ -39,7 +41,10 @@ def filled_shape(shape: Shape, patch: int) -> Shape:
 def resized_examples(splits: Splits[Examples], shape: Shape) -> Splits[Examples]:
     def resized(part: Examples) -> Examples:
         schema = dataclasses.replace(part.schema, shape=shape)
-        return Examples(resize(part.inputs, shape), part.targets, schema, _source(part.source, shape))
+        pictures, source = part.inputs, _source(part.source, shape)
+        if isinstance(pictures, PictureFiles):
+            return Examples(pictures.then(partial(resize, shape=shape), shape), part.targets, schema, source)
+        return Examples(resize(pictures, shape), part.targets, schema, source)
 
     return splits.map(resized)
 

@@ -8,7 +8,7 @@ examples apart          the same of the direction, when each example of a batch 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -55,7 +55,7 @@ class MeasuredLearner:
 
     def phases(self) -> Sequence[Phase]:
         (phase,) = self.learner.phases()
-        return [Phase(phase.name, phase.parameters, self.loss, phase.optimizer, phase.learning_rate, phase.every)]
+        return [replace(phase, loss=self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         (phase,) = self.learner.phases()

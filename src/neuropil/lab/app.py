@@ -14,13 +14,14 @@ from fastapi.staticfiles import StaticFiles
 import neuropil
 from neuropil import recipes
 from neuropil.errors import InputError
+from neuropil.http.access import Access
 from neuropil.lab import explain
 from neuropil.lab.job_routes import add_jobs
 from neuropil.lab.open_runs import OpenRuns
 from neuropil.lab.questions import Question, add_refusals
 from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.run_routes import add_runs
-from neuropil.lab.security import REPORT_POLICY, Access, Guard
+from neuropil.lab.security import REPORT_POLICY, Guard
 from neuropil.lab.uploads import Uploads
 from neuropil.lab.view import VIEWS, ask, find_view, views_of
 

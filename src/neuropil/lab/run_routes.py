@@ -9,8 +9,8 @@ from fastapi import FastAPI, Query
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
+from neuropil.http.json_values import finite
 from neuropil.lab.forms import given_by
-from neuropil.lab.json_values import finite
 from neuropil.lab.queue.jobs import Jobs
 from neuropil.lab.view import views_of
 from neuropil.metrics import find_metric

@@ -1,19 +1,15 @@
-"""Who may ask the lab: pages of its own, from this machine; from others only with the token.
+"""Who may ask the lab: pages of its own, from this machine; from others only with the token. How its answers are
+protected."""
 
-A page of another site can make a browser send requests here: its origin is refused, and so is a host name that is not
-ours, which a site may point at this machine (DNS rebinding)."""
-
-import hmac
-from collections.abc import Iterable
-from dataclasses import dataclass
 from http.cookies import SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from neuropil.http.access import Access, bearer, from_another_site
+
 COOKIE = "neuropil-lab"
 LARGEST_QUESTION = 2**20
 """Bytes of any request but an upload, which has limits of its own."""
@@ -46,18 +42,6 @@ REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 )
 """Reports bring their scripts and styles along; they see nothing of the lab."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """`token` is demanded of everyone where it is given; else only of hosts that are not this machine, which have none
-    and are refused."""
-
-    host: str
-    token: str | None = None
-
-    def allows_host(self, host: str) -> bool:
-        return _hostname(host) in (*LOOPBACK, self.host) or self.token is not None
 
 
 class Guard:
@@ -103,10 +87,7 @@ class Guard:
         host = headers.get("host", "")
         if not self.access.allows_host(host):
             return PlainTextResponse(f"The lab is not at {host!r}: open it at 127.0.0.1.", 403)
-        origin = headers.get("origin")
-        foreign = origin is not None and origin.partition("://")[2] != host
-        unsafe = scope["method"] not in ("GET", "HEAD")
-        if foreign or (unsafe and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")):
+        if from_another_site(scope["method"], headers):
             return PlainTextResponse("Requests from other sites are refused.", 403)
         length = headers.get("content-length", "0")
         if not scope["path"].startswith(UPLOADS) and (not length.isdecimal() or int(length) > LARGEST_QUESTION):
@@ -118,24 +99,11 @@ class Guard:
         if token is None:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and _same([given], token):
+        if scope["path"] == "/" and self.access.knows([given]):
             answer = RedirectResponse("/", 303)
             answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
             return answer
         cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if _same([cookie.value if cookie else "", bearer], token):
+        if self.access.knows([cookie.value if cookie else "", bearer(headers)]):
             return None
         return PlainTextResponse("The lab asks for its token: open the link that `neuropil lab` printed.", 401)
-
-
-def _hostname(host: str) -> str:
-    """Without its port; what is no address has none."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def _same(given: Iterable[str], token: str) -> bool:
-    return any(hmac.compare_digest(each.encode(), token.encode()) for each in given)

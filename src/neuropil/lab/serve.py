@@ -12,13 +12,13 @@ from pathlib import Path
 import uvicorn
 
 from neuropil.errors import InputError
-from neuropil.files import write_text
+from neuropil.files import make_folder, write_text
+from neuropil.http.access import LOOPBACK, Access
+from neuropil.http.listening import address_of, bind
 from neuropil.lab.app import create_app
 from neuropil.lab.queue.jobs import LAB, lock
-from neuropil.lab.security import LOOPBACK, Access
 
 PORT = 8321
-PORTS_TO_TRY = 20
 SECONDS_TO_CLOSE = 3
 """How long answers may still take after Ctrl-C."""
 
@@ -40,11 +40,11 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
     printed."""
     if runs.exists() and not runs.is_dir():
         raise InputError("--runs must be a folder, which may be new", got=f"the file {str(runs)!r}")
-    runs.mkdir(parents=True, exist_ok=True)
+    make_folder(runs)
     lock(runs).close()  # refused here in a sentence, and not by the server in a traceback
-    listening = bind(host, port)
+    listening = bind(host, port, first=PORT, what="the lab")
     token = None if host in LOOPBACK else secrets.token_urlsafe(24)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    address = f"{address_of(listening, host)}/"
     link = address if token is None else f"{address}?token={token}"
     app = create_app(runs, Access(host, token), warm=load_behind)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_CLOSE)
@@ -62,25 +62,6 @@ def serve(runs: Path, *, host: str, port: int | None, show: bool) -> None:
         sys.stderr.write("\n")
     finally:
         known.unlink(missing_ok=True)
-
-
-def bind(host: str, port: int | None) -> socket.socket:
-    """The port that was asked for, or the first free one of a few."""
-    wrong: Exception | None = None
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for candidate in range(PORT, PORT + PORTS_TO_TRY) if port is None else (port,):
-        listening = socket.socket(family)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, candidate))
-            listening.listen(128)  # whoever comes before the server is up waits, and is not refused
-        except (OSError, OverflowError) as error:
-            listening.close()
-            wrong = error
-            continue
-        return listening
-    fix = "choose another with --port, or leave --port out" if port is not None else "give a free one with --port"
-    raise InputError("the lab needs a port that it may listen at", got=f"{host} {port or PORT} ({wrong})", fix=fix)
 
 
 def load_behind() -> None:

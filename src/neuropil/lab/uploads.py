@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, NeuropilError
 from neuropil.files import replacing
 from neuropil.lab.queue.jobs import LAB
-from neuropil.runs.archive import unsafe
+from neuropil.runs.archive import DAMAGE, files_in, unsafe
 
 LARGEST, LARGEST_UNPACKED, MOST_FILES = 2 * 2**30, 4 * 2**30, 200_000
 """Bytes of one upload, and bytes and files of an archive in it."""
@@ -94,14 +94,14 @@ class Uploads:
         target = path.with_name(free_name(path.parent, path.stem or UNNAMED))
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as part:
-                files = [each for each in archive.infolist() if not each.is_dir() and _is_data(each.filename)]
+                files = [each for each in files_in(archive) if _is_data(each.filename)]
                 if wrong := unsafe(files, self.largest_unpacked, self.most_files):
                     raise InputError(rule, got=wrong, fix=fix)
                 archive.extractall(part, files)
                 shutil.move(_root(Path(part)), target)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+        except NeuropilError:
+            raise
+        except DAMAGE as error:
             raise InputError(rule, got=f"one that cannot be unpacked ({error})", fix=fix) from error
         finally:
             path.unlink()

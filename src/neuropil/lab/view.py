@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
-from neuropil.lab.json_values import finite
+from neuropil.http.json_values import finite
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run

@@ -63,18 +63,18 @@ class Autoencoder(Model):
         self.unit_range = UnitRange(config.shape)
         self.corrupt = Corruption(config.corruption, config.corruption_level)
         self.encoder = encoder or encoder_for(config)
-        self.code = dense(self.encoder.features, config.latent_size, "identity")
+        self.bottleneck = dense(self.encoder.features, config.latent_size, "identity")
         self.decoder = TransposedDecoder(*self._way(), config.activation) if config.tied else decoder_for(config)
         self.output = ACTIVATIONS[config.output]
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> AutoencoderOutput:
         u = self.corrupt(self.unit_range(x))  # batch *shape
-        z = self.code(self.encoder(u))  # batch latent
+        z = self.bottleneck(self.encoder(u))  # batch latent
         a = self._logits(z)  # batch *shape
         return AutoencoderOutput(self.output(a), a, z)
 
     def encode(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch latent"]:
-        return self.code(self.encoder(self.unit_range(x)))
+        return self.bottleneck(self.encoder(self.unit_range(x)))
 
     def decode(self, z: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch *shape"]:
         """Within the unit range, also where the output units are linear."""
@@ -88,7 +88,7 @@ class Autoencoder(Model):
         if not isinstance(self.encoder, DenseEncoder | ConvolutionalEncoder):
             rule = "tied weights need an encoder of dense or convolutional layers alone"
             raise InputError(rule, got=type(self.encoder).__name__, fix="leave tied out")
-        return [*self.encoder.layers, self.code], self.encoder.shapes
+        return [*self.encoder.layers, self.bottleneck], self.encoder.shapes
 
 
 Layers = Sequence[nn.Linear | nn.Conv2d]

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import HIDDEN, StackConfig, initialise, stack
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 
@@ -37,7 +38,7 @@ class BERTConfig(StackConfig):
     classes: int = from_data(0, "number of classes; 0 for none")
 
 
-class BERT(PretrainedModel):
+class BERT(PretrainedModel, ParallelTransformer):
     family = "bert"
 
     def __init__(self, config: BERTConfig):
@@ -68,7 +69,7 @@ class BERT(PretrainedModel):
         return torch.tanh(self.pooler(hidden[:, 0]))  # tanh(W x_1 + b)
 
 
-class MaskedBERT(PretrainedModel):
+class MaskedBERT(PretrainedModel, ParallelTransformer):
     """BERT that fills in what was hidden."""
 
     family = "bert"
@@ -95,7 +96,7 @@ class MaskedBERT(PretrainedModel):
         return F.linear(self.norm(self.activation(self.transform(hidden))), self.bert.tokens.weight, self.bias)
 
 
-class BERTClassifier(PretrainedModel):
+class BERTClassifier(PretrainedModel, ParallelTransformer):
     """BERT that says what kind of text it reads."""
 
     family = "bert"

@@ -10,7 +10,7 @@ Both towers are stacks of pre-norm blocks with φ(x) = x σ(1.702 x). The text t
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 import torch
@@ -23,6 +23,7 @@ from neuropil.models.vit import Patches, PatchStackConfig
 from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
 from neuropil.parts.losses import categorical_cross_entropy, weighted_mean
 from neuropil.parts.objectives import Objective, loss_weights, measured_weight
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
@@ -63,7 +64,7 @@ class CLIPConfig(Config):
         return dataclasses.replace(self, vision=vision, text=text)
 
 
-class CLIP(PretrainedModel):
+class CLIP(PretrainedModel, ParallelTransformer):
     family = "clip"
 
     def __init__(self, config: CLIPConfig):
@@ -76,10 +77,14 @@ class CLIP(PretrainedModel):
         begin(self)
 
     def forward(
-        self, pictures: Num[Tensor, "picture channel height width"], captions: Int64[Tensor, "caption time"]
-    ) -> Float[Tensor, "picture caption"]:
-        """How well each picture fits each caption: z_ij."""
-        return self.compare(self.embed_pictures(pictures), self.embed_texts(captions))
+        self,
+        pictures: Num[Tensor, "picture channel height width"],
+        captions: Int64[Tensor, "caption time"],
+        whole: Callable[[Tensor], Tensor] | None = None,
+    ) -> Float[Tensor, "all_pictures all_captions"]:
+        """How well each picture fits each caption: z_ij. `whole` adds the embeddings that other processes have."""
+        u, v = self.embed_pictures(pictures), self.embed_texts(captions)
+        return self.compare(u, v) if whole is None else self.compare(whole(u), whole(v))
 
     def compare(
         self, u: Float[Tensor, "picture shared"], v: Float[Tensor, "caption shared"]
@@ -150,10 +155,12 @@ class ContrastiveMatching(Objective[CLIP]):
     captions say the same have the same group number, and each of their captions is right for all of them."""
 
     phase = "matching"
+    whole: Callable[[Tensor], Tensor] | None = None
+    """Where processes have a share of the batch each: every picture is compared with the captions of all."""
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        losses = self._losses(batch)[0]
-        return weighted_mean(losses, loss_weights(batch, losses))
+        losses, weights = self._losses(batch, self.whole)[0], loss_weights(batch, batch["group"])
+        return weighted_mean(losses, weights if weights is None or self.whole is None else self.whole(weights))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Among the captions of a batch, and among its pictures."""
@@ -166,9 +173,12 @@ class ContrastiveMatching(Objective[CLIP]):
         found = {"loss": losses} | {name: values.flatten().float() for name, values in picked.items()}
         return found | measured_weight(loss_weights(batch, losses))
 
-    def _losses(self, batch: Batch) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch batch"]]:
-        z = self.model(batch["picture"], batch["caption"]).float()
-        same = (batch["group"][:, None] == batch["group"]) & ~torch.eye(len(z), dtype=torch.bool, device=z.device)
+    def _losses(
+        self, batch: Batch, whole: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch batch"]]:
+        z = self.model(batch["picture"], batch["caption"], whole).float()
+        group = batch["group"] if whole is None else whole(batch["group"])
+        same = (group[:, None] == group) & ~torch.eye(len(z), dtype=torch.bool, device=z.device)
         # Another caption that is right for a picture too is no wrong answer: it is left out.
         open_z, number = z.masked_fill(same, -torch.inf), torch.arange(len(z), device=z.device)
         return (categorical_cross_entropy(open_z, number) + categorical_cross_entropy(open_z.mT, number)) / 2, z

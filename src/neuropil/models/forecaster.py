@@ -222,6 +222,9 @@ class QuantileRegression(Objective[Forecaster]):
         losses, weights = self._losses(batch, q)[:, valid], loss_weights(batch, valid)  # member, valid step
         return weighted_mean(losses, None if weights is None else weights[valid].expand_as(losses))
 
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch horizon"]:
+        return batch["valid_mask"]
+
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
         errors = (batch["target"] - q[..., MEDIAN]).abs()  # in units of each series' scale, as the values are

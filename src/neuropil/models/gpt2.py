@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
 from neuropil.parts.multi_head import KeyValueCache
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 
@@ -35,7 +36,7 @@ class GPT2Config(StackConfig):
     vocabulary_size: int = from_data(50_257, "vocabulary size")
 
 
-class GPT2(PretrainedModel):
+class GPT2(PretrainedModel, ParallelTransformer):
     family = "gpt2"
 
     def __init__(self, config: GPT2Config):

@@ -141,6 +141,9 @@ class Tracking(Objective[Tracker]):
         weights = loss_weights(batch, known)
         return weighted_mean(self._scaled_error(answers, targets)[known], None if weights is None else weights[known])
 
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch time"]:
+        return batch["target"].isfinite().all(-1) & valid_mask(batch["length"], batch["target"].shape[1])
+
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the frames of each film whose target is known; `error` is the distance, in the targets' units."""
         answers, targets, known = self._answers(batch)
@@ -155,8 +158,7 @@ class Tracking(Objective[Tracker]):
     ) -> tuple[Float[Tensor, "batch time output"], Float[Tensor, "batch time output"], Bool[Tensor, "batch time"]]:
         """Answers, targets, and where these are known; elsewhere the target is 0."""
         answers = at_least_single(self.model(batch["input"], batch["length"]))
-        known = batch["target"].isfinite().all(-1) & valid_mask(batch["length"], answers.shape[1])
-        return answers, batch["target"].nan_to_num(0.0).to(answers), known
+        return answers, batch["target"].nan_to_num(0.0).to(answers), self.counted(batch)
 
     def _scaled_error(self, answers: Tensor, targets: Tensor) -> Float[Tensor, "batch time"]:
         # ½ ‖(p − t) / σ‖²

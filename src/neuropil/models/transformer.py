@@ -25,7 +25,8 @@ from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import BlockConfig, FeedForward, NormName, Residual, TransformerBlock, block_row
 from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
-from neuropil.parts.parameters import Model, ParameterRow, TypedModuleList
+from neuropil.parts.parallel_plan import ParallelTransformer
+from neuropil.parts.parameters import ParameterRow, TypedModuleList
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.protocols import PADDING
 from neuropil.ranges import times
@@ -63,7 +64,7 @@ class TransformerConfig(BlockConfig):
             )
 
 
-class Transformer(Model):
+class Transformer(ParallelTransformer):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config

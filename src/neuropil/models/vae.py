@@ -15,7 +15,7 @@ learns to use the code before the prior takes it away. The bound becomes tight w
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -172,6 +172,7 @@ class EvidenceLowerBound(Objective[VAE]):
         super().__init__(model)
         self.config = config or ELBOConfig()
         self.beta = self.config.beta
+        self.whole: Callable[[Tensor], Tensor] | None = None
 
     def begin_update(self, share: float) -> None:
         warm = min(1.0, share / self.config.kl_warmup) if self.config.kl_warmup else 1.0
@@ -181,9 +182,12 @@ class EvidenceLowerBound(Objective[VAE]):
         x = self.observed(batch["input"])
         kl, reconstruction = self._terms(x, noise=None)
         weights = loss_weights(batch, reconstruction)
+        rest = weighted_mean(reconstruction, weights)
+        if self.whole is not None:
+            kl, weights = self.whole(kl), None if weights is None else self.whole(weights)
         # Σⱼ max(λ, mean KLⱼ)
         kl = torch.stack([weighted_mean(each, weights) for each in kl.mT]) if weights is not None else kl.mean(0)
-        return self.beta * kl.clamp(min=self.config.free_bits).sum() + weighted_mean(reconstruction, weights)
+        return self.beta * kl.clamp(min=self.config.free_bits).sum() + rest
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """With β and without free bits, so that the loss compares along a run; the noise is always the same."""

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import StackConfig, initialise, stack
+from neuropil.parts.parallel_plan import ParallelTransformer
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
 
@@ -43,7 +44,7 @@ class ViTConfig(PatchStackConfig):
     classes: int = from_data(1_000, "number of classes")
 
 
-class ViT(PretrainedModel):
+class ViT(PretrainedModel, ParallelTransformer):
     family = "vit"
 
     def __init__(self, config: ViTConfig):

@@ -11,6 +11,7 @@ N is layer normalisation. What φ is differs: relu, gelu, its approximation by t
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Literal, Self, TypeAlias
 
 from jaxtyping import Bool, Float
@@ -20,7 +21,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
-from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
+from neuropil.parts.multi_head import AttentionCache, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
 from neuropil.ranges import Range, times
 
@@ -100,7 +101,7 @@ class TransformerBlock(nn.Module):
         *,
         mask: Bool[Tensor, "..."] | None = None,
         causal: bool = False,
-        cache: KeyValueCache | None = None,
+        cache: AttentionCache | None = None,
     ) -> Stream:
         x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask, causal=causal, cache=cache))
         return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))
@@ -151,7 +152,7 @@ class BlockConfig(Config):
         return dataclasses.replace(self, kept_heads=tuple(kept))
 
     def heads_in_order(self) -> Iterator[int]:
-        return iter(self.kept_heads or (self.heads,) * self.attention_modules)
+        return iter(self.kept_heads) if self.kept_heads else repeat(self.heads, self.attention_modules)
 
 
 class StackConfig(BlockConfig):

@@ -140,6 +140,8 @@ def build_kernel(name: KernelName, length: Length, *, period: float = 1.0) -> Ke
 
 def factorise(covariance: Square, height: Float[Tensor, ""]) -> tuple[Square, float]:
     """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
+    if torch.compiler.is_exporting():  # a graph cannot try again: it refuses where a jitter would be needed
+        return torch.linalg.cholesky(covariance), 0.0
     diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     for share in JITTERS:
         lower, failed = torch.linalg.cholesky_ex(covariance + share * height * diagonal)

@@ -92,7 +92,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         at_once = max(1, LOGITS_AT_ONCE // len(weight))
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         hidden_gradient = torch.empty_like(hidden) if needs_hidden else None
-        weight_gradient = torch.empty_like(weight) if needs_weight else None
+        weight_gradient = (torch.empty_like if num_tokens else torch.zeros_like)(weight) if needs_weight else None
         total = at_least_single(hidden.new_zeros(()))
         for start in range(0, num_tokens, at_once):
             h, t = hidden[start : start + at_once], target[start : start + at_once, None].long()

@@ -9,7 +9,7 @@ weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from einops import rearrange
@@ -24,6 +24,15 @@ from neuropil.parts.parameters import ParameterRow
 Queries: TypeAlias = Float[Tensor, "batch head query head_width"]
 Keys: TypeAlias = Float[Tensor, "batch head key head_width"]
 Mask: TypeAlias = Bool[Tensor, "..."]
+
+
+@runtime_checkable
+class AttentionCache(Protocol):
+    def extend(
+        self, keys: Float[Tensor, "batch head new width"], values: Float[Tensor, "batch head new width"]
+    ) -> tuple[Float[Tensor, "batch head time width"], Float[Tensor, "batch head time width"]]:
+        """The keys and values to attend to, these new ones among them, which are held from now on."""
+        ...
 
 
 class KeyValueCache:
@@ -107,7 +116,7 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Mask | None = None,
         causal: bool = False,
-        cache: KeyValueCache | None = None,
+        cache: AttentionCache | None = None,
     ) -> Float[Tensor, "batch query width"]:
         """Self-attention without keys; without values, the keys are mixed. A cache adds what it holds to the keys."""
         q, k, v = self.project(query, key, value)
@@ -163,6 +172,18 @@ class MultiHeadAttention(nn.Module):
         _keep(self.output, columns=inner)
         self.heads = len(kept)
         self.head_mask = None if self.head_mask is None else self.head_mask[kept.to(self.head_mask.device)]
+
+    @torch.no_grad()
+    def split_projection(self) -> None:
+        """Keep W^Q, W^K and W^V in three layers, as without `fused`."""
+        if not self.fused:
+            return
+        matrices, inner, width = self._matrices(), self.heads * self.head_width, self.projection.in_features
+        self.query, self.key, self.value = (_linear(width, inner, self.projection.bias is not None) for _ in range(3))
+        self.fused = False
+        del self.projection
+        for own, part in zip(self._matrices(), matrices, strict=True):
+            own.data = part.clone()
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> Self:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int64, Num, Shaped
+from jaxtyping import Bool, Float, Int64, Num, Shaped
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
@@ -56,7 +56,18 @@ class Objective(ABC, Generic[ModelT]):
         self.model = model
 
     def phases(self) -> Sequence[Phase]:
-        return [Phase(self.phase, dict(self.model.named_parameters()), self.loss)]
+        return [Phase(self.phase, dict(self.model.named_parameters()), self.loss, denominator=self.denominator)]
+
+    def denominator(self, batch: Batch) -> float:
+        """Σ α, by which the loss of a batch was divided."""
+        counted = self.counted(batch)
+        weights = loss_weights(batch, counted)
+        return float((counted if weights is None else weights[counted]).sum())
+
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch *step"]:
+        """True for every loss that the mean is over: of each example, or of those of its steps that count."""
+        values = next(iter(batch.values()))
+        return torch.ones(len(values), dtype=torch.bool, device=values.device)
 
     @abstractmethod
     def loss(self, batch: Batch) -> Float[Tensor, ""]: ...
@@ -166,6 +177,9 @@ class Tagging(Objective[nn.Module]):
         losses = categorical_cross_entropy(logits, target, self.label_smoothing)
         return weighted_mean(losses, None if weights is None else weights[valid])
 
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch time"]:
+        return batch["input"] != PADDING
+
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each text, and whether all of its tags are right."""
         logits, target, valid = self.model(batch["input"]), batch["target"], batch["input"] != PADDING
@@ -203,6 +217,9 @@ class SequenceToSequence(Objective[nn.Module]):
         weights = None if weights is None else weights[valid]
         return projected_cross_entropy(hidden[valid], weight, following[valid], self.label_smoothing, weights)
 
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch target"]:
+        return batch["target"][:, 1:] != PADDING
+
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each target, every one of them predicted from the right tokens before it."""
         hidden, weight, following = self._hidden(batch)
@@ -226,6 +243,9 @@ class NextTokenInWindow(Objective[nn.Module]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return projected_cross_entropy(*self._scored(batch), token_weights=scored_weights(batch))
+
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch time"]:
+        return batch.get("scored", torch.ones_like(batch["target"], dtype=torch.bool))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
         """One value for each token, so that all of them weigh the same."""
@@ -260,6 +280,9 @@ class MaskedToken(Objective[nn.Module]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return weighted_mean(categorical_cross_entropy(*self._scored(batch)), scored_weights(batch))
+
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch time"]:
+        return batch["scored"]
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " place"]]:
         """One value for each masked place."""
@@ -299,6 +322,9 @@ class NextToken(Objective[nn.Module]):
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         logits, target, self._carried = self._read(batch, self._carried)
         return weighted_mean(categorical_cross_entropy(logits, target), self._weights(batch))
+
+    def counted(self, batch: Batch) -> Bool[Tensor, "batch time"]:
+        return batch["target"] != PADDING
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
         """Of a text that begins with this batch."""

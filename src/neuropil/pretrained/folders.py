@@ -27,6 +27,8 @@ WEIGHTS, INDEX, SETTINGS, PROCESSOR, SENTENCES = (
     "sentence_bert_config.json",
 )
 """The last is that of sentence-transformers, and says how many tokens of a text are read."""
+LONGEST_NAME = 255
+"""Bytes of the name of a file."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 WANTED = (
     *(SETTINGS, "*.safetensors", INDEX, PROCESSOR, SENTENCES),
@@ -71,7 +73,7 @@ class Folder:
                 rule = f"{index} must say in weight_map which file holds which tensor"
                 raise RunError(rule, got="none that does")
             names = sorted(set(files.values()))
-            if outside := [name for name in names if Path(name).name != name]:
+            if outside := [name for name in names if not is_file_name(name)]:
                 rule = f"{index} must name files in its own folder"
                 raise RunError(rule, got=f"{outside[0]!r}")
             if missing := [name for name in names if not (self.path / name).exists()]:
@@ -87,6 +89,15 @@ class Folder:
                 f"{opener}.from_pretrained('{self.path}').save_pretrained('converted')\"",
             )
         raise InputError(f"a model's folder must hold {self.weights}", got=f"none in {str(self.path)!r}")
+
+
+def is_file_name(name: str) -> bool:
+    """Of a file in the same folder: no path, and nothing that a system would take for one or could not hold."""
+    try:
+        short = len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
+    return short and name not in ("", ".", "..") and not any(sign in name for sign in "/\\:\0")
 
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:

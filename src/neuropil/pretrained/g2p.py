@@ -156,7 +156,7 @@ def _read(path: Path) -> Mapping[str, np.ndarray]:
     if not path.is_file():
         raise InputError(RULE, got=f"{str(path)!r}, which is no file")
     with open_npz(path) as file:
-        arrays = dict(file.items())
+        arrays = {name: file[name] for name in file.files}
     if different := sorted(THEIRS ^ arrays.keys()):
         raise InputError(RULE, got=f"a file {'without' if different[0] in THEIRS else 'with'} {different[0]!r}")
     for name, array in arrays.items():

@@ -34,7 +34,7 @@ LADDER = Ladder(
 
 def build(options: BERTOptions, seed: int) -> MaskedLanguageModellingExperiment:
     corpus = prepare_text(options.data)
-    tokenizer = learn_word_pieces([corpus.train], options.masking.vocabulary_size)
+    tokenizer = learn_word_pieces(corpus.learned_texts, options.masking.vocabulary_size)
     config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), pooler=False)
     filler = TextFiller(initialised(lambda: MaskedBERT(config), seed), tokenizer)
     masking, training = options.masking, options.training

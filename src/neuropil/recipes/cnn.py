@@ -27,11 +27,11 @@ class CNNOptions(Config):
 
 
 def build(options: CNNOptions, seed: int) -> ClassificationExperiment:
-    splits = prepare(options.data, seed)
+    splits = prepare(options.data, seed, lazily=True)
     schema = require_pictures("the cnn", splits, several_labels=True)
     config = dataclasses.replace(options.model, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: CNN(config), seed)
-    model.standardize.fit(splits.train.inputs)
+    model.standardize.fit(splits.train.sample.inputs)
     return ClassificationExperiment(
         model,
         splits,

@@ -4,11 +4,10 @@ Hugging Face too."""
 import dataclasses
 
 import torch
-from jaxtyping import Integer
-from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.corpus.files import TextDataConfig, prepare_text
+from neuropil.data.corpus.token_file import Tokens
 from neuropil.data.corpus.windows import SlidingWindows, TextWindows
 from neuropil.data.tokenizers.learned import learn_merges
 from neuropil.inspection.report.attention import attention_section, lens_section
@@ -34,12 +33,10 @@ class ContextWindows:
 
     context: int
 
-    def training_batches(
-        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
-    ) -> TextWindows:
+    def training_batches(self, tokens: Tokens, batch_size: int, seed: int, device: torch.device) -> TextWindows:
         return TextWindows(tokens, batch_size, self.context, seed=seed, device=device)
 
-    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> SlidingWindows:
+    def evaluation_batches(self, tokens: Tokens, device: torch.device) -> SlidingWindows:
         return SlidingWindows(tokens, EVALUATION_WINDOWS, self.context, device=device)
 
 
@@ -77,7 +74,7 @@ LADDER = Ladder(
 
 def build(options: GPT2Options, seed: int) -> LanguageModellingExperiment:
     corpus = prepare_text(options.data)
-    tokenizer = learn_merges([corpus.train], options.tokens.vocabulary_size)
+    tokenizer = learn_merges(corpus.learned_texts, options.tokens.vocabulary_size)
     config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer))
     model = initialised(lambda: GPT2(config), seed)
     language_model = GPT2LanguageModel(model, tokenizer)

@@ -25,7 +25,7 @@ class MLPOptions(Config):
 
 
 def build(options: MLPOptions, seed: int) -> ClassificationExperiment:
-    splits = prepare(options.data, seed)
+    splits = prepare(options.data, seed, lazily=True)
     schema = splits.train.schema
     config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs)
     config = config.sized(len(splits.train))

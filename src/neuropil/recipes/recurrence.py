@@ -90,7 +90,7 @@ Trials: TypeAlias = Mapping[str, ClippingTrial]
 
 def build(options: RecurrenceOptions, seed: int) -> Study:
     corpus = prepare_text(options.data)
-    text = read(corpus.train, corpus.test, options.steps, seed)
+    text = read(corpus.ending, corpus.test, options.steps, seed)
 
     def compute(folder: Path, display: Display) -> Findings:
         def train(name: str, clip: float | None) -> ClippingTrial:

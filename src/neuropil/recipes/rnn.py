@@ -2,12 +2,11 @@
 this one."""
 
 import torch
-from jaxtyping import Integer
-from torch import Tensor
 
 from neuropil.config import Config, from_data, option
 from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
+from neuropil.data.corpus.token_file import Tokens
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.models.recurrent import CellName, RecurrentLayersConfig, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.activations import ActivationName
@@ -41,12 +40,10 @@ class StreamsConfig(Config):
     steps: int = option(64, "tokens of a segment: the length of truncated back-propagation through time", low=1)
     carry_state: bool = option(True, "start each segment from the final state of the one before it")
 
-    def training_batches(
-        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
-    ) -> TextStreams:
+    def training_batches(self, tokens: Tokens, batch_size: int, seed: int, device: torch.device) -> TextStreams:
         return TextStreams(tokens, batch_size, self.steps, seed=seed, device=device)
 
-    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> TextStreams:
+    def evaluation_batches(self, tokens: Tokens, device: torch.device) -> TextStreams:
         return TextStreams(tokens, EVALUATION_STREAMS, self.steps, device=device)
 
 
@@ -72,7 +69,7 @@ def recipe_for(options: RecurrentOptions) -> Recipe:
 
 def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:
     corpus = prepare_text(options.data)
-    tokenizer = Tokenizer.train([corpus.train], options.tokens.tokens, options.tokens.vocabulary_size)
+    tokenizer = Tokenizer.train(corpus.learned_texts, options.tokens.tokens, options.tokens.vocabulary_size)
     config = options.model.of(len(tokenizer))
     model = initialised(lambda: RecurrentNetwork(config), seed)
     language_model = RecurrentLanguageModel(model, tokenizer)

@@ -41,13 +41,13 @@ OWN_DATA = ViTOptions(
 
 
 def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
-    splits = prepare(options.data, seed)
+    splits = prepare(options.data, seed, lazily=True)
     require_pictures("the vit", splits)
     splits, patch = cut_into_patches(splits, options.data, options.model.patch)
     schema = splits.train.schema
     config = dataclasses.replace(options.model, patch=patch, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: ViT(config), seed)
-    model.standardize.fit(splits.train.inputs)
+    model.standardize.fit(splits.train.sample.inputs)
     return ClassificationExperiment(
         model,
         splits,

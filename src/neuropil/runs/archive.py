@@ -8,27 +8,40 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from neuropil.errors import InputError, RunError
-from neuropil.files import replacing
+from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.files import LOCK, is_part, replacing, storing
+from neuropil.training.checkpoint import checkpoints_below
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
 
 LARGEST, MOST_FILES = 16 * 2**30, 10_000
 """Bytes and files that are unpacked of one archive."""
+LARGEST_SETTINGS = 64 * 2**20
+"""Bytes of `config.json`, which is read whole."""
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What everyone writes; a few bytes of the others unpack to any number."""
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError)
+"""What reading a damaged archive raises, or one that was made to do harm."""
 
 
 def pack(run: "Run", path: Path) -> Path:
     if path.suffix.lower() != ".zip":
         raise InputError("a run is saved as a .zip file", got=f"{str(path)!r}", fix=f"name it {path.name}.zip")
-    files = [file for file in sorted(run.folder.rglob("*")) if file.is_file() and file.name != "checkpoint.safetensors"]
+    left_out = set(checkpoints_below(run.folder))
+    found = (file for file in sorted(run.folder.rglob("*")) if file.is_file())
+    files = [file for file in found if not left_out & {file, *file.parents}]
+    files = [file for file in files if file.name != LOCK and not is_part(file)]  # of a process that is at work
     folder = run.folder.absolute()
-    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    # A machine whose clock stood at 1970 has files from before the first year that a zip knows.
+    packed = {"compression": zipfile.ZIP_DEFLATED, "strict_timestamps": False}
+    with replacing(path) as part, zipfile.ZipFile(part, "w", **packed) as archive:
         for file in files:
             name = Path(folder.name) / file.absolute().relative_to(folder)
             if file == run.folder / "config.json" or file.suffix == ".html":
@@ -79,21 +92,29 @@ def unpacked(path: Path) -> Path:
     rule, fix = f"{path} must be a zip of one run, as run.save writes it", "save it again"
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [each for each in archive.infolist() if not each.is_dir()]
+            files = files_in(archive)
             wrong = _wrong(files)
             if wrong:
                 raise RunError(rule, got=wrong, fix=fix)
             root = PurePosixPath(files[0].filename).parts[0]
+            if archive.getinfo(f"{root}/config.json").file_size > LARGEST_SETTINGS:
+                raise RunError(rule, got=f"a config.json of more than {LARGEST_SETTINGS:,} bytes", fix=fix)
             config = archive.read(f"{root}/config.json")
             if folder.exists():
                 there = folder / "config.json"
                 if there.is_file() and there.read_bytes() == config:
                     return folder
                 raise RunError(f"{path} is unpacked to {folder}", got="another one there", fix="move one of the two")
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=path.parent) as part:
+            needed = sum(each.file_size for each in files)
+            with (
+                storing(folder, needed),
+                tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=path.parent) as part,
+            ):
                 archive.extractall(part)
                 shutil.move(Path(part) / root, folder)
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
+    except NeuropilError:
+        raise
+    except DAMAGE as error:
         raise RunError(rule, got=f"a file that is none ({error})", fix=fix) from error
     return folder
 
@@ -104,6 +125,11 @@ def _wrong(files: list[zipfile.ZipInfo]) -> str:
     return "" if len({PurePosixPath(each.filename).parts[0] for each in files}) == 1 else "several folders"
 
 
+def files_in(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Without folders; what has no name at all is no folder either."""
+    return [each for each in archive.infolist() if not each.filename.endswith("/")]
+
+
 def unsafe(files: Sequence[zipfile.ZipInfo], largest: int, most: int) -> str:
     """Why an archive is not unpacked, if it is not: of a file no more is ever written than it says that it holds."""
     size = sum(each.file_size for each in files)
@@ -111,8 +137,14 @@ def unsafe(files: Sequence[zipfile.ZipInfo], largest: int, most: int) -> str:
         return "an empty one"
     if size > largest or len(files) > most:
         return f"{len(files):,} files of {size:,} bytes"
+    seen = set[PurePosixPath]()
     for each in files:
         path = PurePosixPath(each.filename)
+        if path in seen:
+            return f"two files called {each.filename!r}"
+        seen.add(path)
+        if each.compress_type not in PACKINGS:
+            return f"{each.filename!r}, packed by another method than DEFLATE"
         leaves = (
             path.is_absolute() or not path.parts or ".." in path.parts or "\\" in each.filename or ":" in each.filename
         )

@@ -219,7 +219,8 @@ def _(train: Films) -> Understood:
 
 @understood.register
 def _(corpus: Corpus) -> Understood:
-    beginnings = [("", text[:SHOWN_CHARACTERS]) for text in corpus.parts.values() if text]
+    parts = corpus.learned_texts[0], corpus.validation, corpus.test
+    beginnings = [("", text[:SHOWN_CHARACTERS]) for text in parts if text]
     return Understood("text", "characters", preview.texts(beginnings), task="language modelling")
 
 

@@ -3,7 +3,6 @@
 The file is compared with PyTorch before it gets its name.
 """
 
-import importlib.util
 import inspect
 import logging
 import warnings
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from neuropil.errors import RunError
+from neuropil.extras import require_extra
 from neuropil.files import replacing
 from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.evaluation import evaluate
@@ -24,7 +24,6 @@ from neuropil.training.evaluation import evaluate
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
 
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 TOLERANCE = 1e-4
 """By how much an output may differ from PyTorch's, in units of the largest if that is above 1."""
 OPEN = ("time", "source", "target", "step", "whole")
@@ -44,10 +43,7 @@ class Export(NamedTuple):
 
 def export_onnx(run: "Run", path: Path, inputs: Any = None) -> Export:
     """`inputs` are what `run.predict` takes or a tuple of tensors for the model; by default some of the run's data."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        fix = "pip install 'neuropil[onnx]'"
-        raise RunError(f"an export needs {', '.join(PACKAGES)}", got=f"no {', no '.join(missing)}", fix=fix)
+    require_extra("onnx", "an export to ONNX")
     given = example_inputs(run, inputs)
     with replacing(path) as part:
         try:

@@ -6,6 +6,7 @@ A damaged folder is listed with what is wrong with it, and spoils none of the ot
 import functools
 import json
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -23,6 +24,8 @@ Points: TypeAlias = list[tuple[int, float]]
 MOST_POINTS = 60
 """Of the small curve beside a run."""
 MOST_CACHED = 4096
+SECONDS_AHEAD = 60.0
+"""By which the clocks of two machines may differ."""
 COUNTS = ("kind", "step", "epoch", "seconds", "name", "limit")
 """Of a row of `metrics.jsonl`: all others are measured."""
 
@@ -78,8 +81,8 @@ class ListedRun:
 
 def list_runs(runs: Path) -> list[ListedRun]:
     """The newest first."""
-    listed = [_listed(folder, _stamps(folder)) for folder in run_folders(runs)]
-    return sorted(listed, key=lambda each: (-_begun(each), each.name))
+    listed, now = [_listed(folder, _stamps(folder)) for folder in run_folders(runs)], time.time()
+    return sorted(listed, key=lambda each: (-_begun(each, now), each.name))
 
 
 def run_folders(runs: Path) -> Iterator[Path]:
@@ -142,12 +145,14 @@ def _stamp(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _begun(listed: ListedRun) -> float:
-    """Seconds since 1970, by which runs are sorted; by its files where a folder does not say."""
+def _begun(listed: ListedRun, now: float) -> float:
+    """Seconds since 1970, by which runs are sorted; by its files where a folder does not say. What lies ahead was told
+    by a clock that was wrong, and makes no run the newest."""
     try:
-        return datetime.fromisoformat(listed.created).timestamp()
-    except ValueError:
-        return listed.modified
+        told = [datetime.fromisoformat(listed.created).timestamp(), listed.modified]
+    except (ValueError, OverflowError, OSError):
+        told = [listed.modified]
+    return next((each for each in told if each <= now + SECONDS_AHEAD), 0.0)
 
 
 @functools.lru_cache(maxsize=MOST_CACHED)

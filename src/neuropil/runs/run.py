@@ -24,6 +24,7 @@ from neuropil.errors import InputError, NeuropilError, RunError
 from neuropil.memory import BYTES_TO_USE, BoundedModel
 from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.archive import pack, unpacked
+from neuropil.runs.listing import list_runs
 from neuropil.runs.settings import read_settings
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.generated_examples import GeneratedExamples
@@ -390,10 +391,12 @@ def load(folder: str | Path) -> Run:
         got, fix = f"the search in {str(folder)!r}", f"open its best run, {folder / 'best'}, or neuropil resume it"
         raise RunError("a run is a folder with a config.json", got=got, fix=fix)
     if not path.exists():
+        rest = [name for name in ("metrics.jsonl", "model.safetensors") if (folder / name).exists()]
+        whole = f"restore it beside {' and '.join(rest)}" if rest else None
         raise RunError(
             "a run is a folder with a config.json",
             got=f"{str(folder)!r}",
-            fix=newest_run(folder) or "make one with neuropil train NAME",
+            fix=whole or newest_run(folder) or "make one with neuropil train NAME",
         )
     run = Run(folder, read_settings(folder))
     try:
@@ -410,5 +413,5 @@ def load(folder: str | Path) -> Run:
 def newest_run(folder: Path) -> str | None:
     """The way out where a run is not there: the newest beside it."""
     parent = folder.parent if folder.parent.is_dir() else Path("runs")
-    runs = sorted(path.parent for path in parent.glob("*/config.json"))
-    return f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}" if runs else None
+    newest = next((each.name for each in list_runs(parent) if each.kind == "run" and each.state != "damaged"), None)
+    return f"the newest here is {parent / newest}" if newest is not None else None

@@ -1,15 +1,23 @@
-"""Runs that were deleted, and can be restored for a week: they wait in `.trash` of the directory that they were in."""
+"""Runs that were deleted, and can be restored for a week: they wait in `.trash` of the directory that they were in.
+
+.trash/1763000000000/NAME     deleted at that millisecond since 1970
+.trash/1763000000000.old      since when it is known to be more than a week old
+.trash/.1763000000000.gone    being removed
+"""
 
 import itertools
+import os
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuropil.errors import InputError
+from neuropil.files import require_unlocked
 from neuropil.runs.listing import find_run
 
-TRASH, KEPT_SECONDS = ".trash", 7 * 24 * 3600.0
+TRASH, DAY = ".trash", 24 * 3600.0
+KEPT_SECONDS = 7 * DAY
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,8 @@ class DeletedRun:
 def delete_run(runs: Path, name: str) -> DeletedRun:
     """What was deleted more than a week ago is gone after it."""
     folder, trash = find_run(runs, name), runs / TRASH
-    empty_trash(runs, before=time.time() - KEPT_SECONDS)
+    require_unlocked(folder)
+    empty_trash(runs, now=time.time())
     number = int(time.time() * 1000)
     while (trash / str(number)).exists():  # two in one millisecond
         number += 1
@@ -54,14 +63,29 @@ def restore_run(runs: Path, id: str) -> str:
     free = next(each for each in itertools.chain([name], numbered) if not (runs / each).exists())
     (runs / TRASH / id / name).rename(runs / free)
     (runs / TRASH / id).rmdir()
+    (runs / TRASH / f"{id}.old").unlink(missing_ok=True)
     return free
 
 
-def empty_trash(runs: Path, *, before: float) -> None:
-    """Of what was deleted before that time, in seconds since 1970."""
+def empty_trash(runs: Path, *, now: float) -> None:
+    """Of what was found to be more than a week old a day ago already: a clock that is wrong for an hour loses
+    nothing."""
+    for gone in (runs / TRASH).glob(".*.gone"):  # by a process that was killed meanwhile
+        shutil.rmtree(gone, ignore_errors=True)
+    for old in (runs / TRASH).glob("*.old"):
+        if not old.with_suffix("").exists():
+            old.unlink(missing_ok=True)
     for each in _numbered(runs):
-        if int(each.name) / 1000 < before:
-            shutil.rmtree(each)
+        old = each.with_name(f"{each.name}.old")
+        if int(each.name) / 1000 > now - KEPT_SECONDS:
+            old.unlink(missing_ok=True)
+        elif not old.exists() or old.stat().st_mtime > now:
+            old.touch()
+            os.utime(old, (now, now))
+        elif old.stat().st_mtime < now - DAY:
+            gone = each.rename(each.with_name(f".{each.name}.gone"))  # at once: nobody restores half a run
+            old.unlink()
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 def _numbered(runs: Path) -> list[Path]:

@@ -32,6 +32,7 @@ from neuropil.training.config import (
     require_monitor,
     require_validation,
 )
+from neuropil.training.distributed.processes import World
 from neuropil.training.evaluation import FirstBatch, evaluate
 from neuropil.training.history import Row, Watch
 from neuropil.training.loop import fit
@@ -135,7 +136,7 @@ class TrainableExperiment(ABC, Generic[P]):
         self.seed, self.name, self.source = seed, name, source
         self.notes = [*notes, training.fitted] if training.fitted else notes
         self.scorer, self.ablation = scorer or learner, ablation
-        self.device = pick_device(training.device)
+        self.device, self.world = pick_device(training.device), World()
         self.model = learner.model.to(self.device)
         if ablation is not None:
             ablation.learner.model.to(self.device)
@@ -237,10 +238,12 @@ class TrainableExperiment(ABC, Generic[P]):
 
     def train_model(self, folder: Path, *, title: str, show_progress: bool, watch: Watch | None = None) -> list[Row]:
         """Without the ablation."""
-        self.save(folder)
-        save_hashes(folder, self.training_keys())
+        if self.world.first:
+            self.save(folder)
+            save_hashes(folder, self.training_keys())
         rows = self._fit(self.learner, self.training_batches, self.training, folder, title, show_progress, watch)
-        self.calibrate(folder)
+        if self.world.first:
+            self.calibrate(folder)
         return rows
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
@@ -303,7 +306,7 @@ class TrainableExperiment(ABC, Generic[P]):
         validation = self.batches("validation") if len(self.parts["validation"]) else None
         options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
         preview = self.preview if learner is self.learner else None
-        return fit(learner, batches, validation, training, **options, watch=watch, preview=preview)
+        return fit(learner, batches, validation, training, **options, watch=watch, preview=preview, world=self.world)
 
 
 def require_parts(parts: Mapping[str, Sized]) -> None:

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from neuropil.config import Config, describe_value
@@ -89,10 +90,16 @@ class Candidate(Generic[C]):
 
 
 def fit_to_minutes(
-    options: C, given: Collection[str], ladder: Ladder, build: Callable[[C], Experiment], *, began: float
+    options: C,
+    given: Collection[str],
+    ladder: Ladder,
+    build: Callable[[C], Experiment],
+    *,
+    began: float,
+    processes: int = 1,
 ) -> C:
     """The options with a size from the ladder, and with what the minutes leave for training since `began`, by
-    `time.monotonic`. What is `given` stays as it is."""
+    `time.monotonic`. What is `given` stays as it is. Of several processes, one measures what all will do."""
     if isinstance(training_of(options), ChunkTrainingConfig):
         return fit_passes(options, build, began=began)
     if "optimizer" in given:  # for which the learning rate of another is wrong
@@ -102,7 +109,7 @@ def fit_to_minutes(
 
     def candidate(size: Size) -> Candidate[C]:
         sized = options.override(**{name: value for name, value in size.options.items() if name not in given})
-        return measure(sized, build, MEASURING_SHARE * limit)
+        return measure(sized, build, MEASURING_SHARE * limit, processes)
 
     smallest, *larger = ladder.sizes or [Size({})]
     chosen = candidate(smallest)
@@ -142,18 +149,19 @@ def training_seconds(left: float, after: float, limit: float) -> float:
     return max(left - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
 
 
-def measure(options: C, build: Callable[[C], Experiment], most_seconds: float) -> Candidate[C]:
+def measure(options: C, build: Callable[[C], Experiment], most_seconds: float, processes: int = 1) -> Candidate[C]:
     began = time.monotonic()
     experiment = cast(TrainableExperiment[Any], build(options))  # whatever has minutes trains a model
     build_seconds = time.monotonic() - began
     batches, training = experiment.training_batches, cast(TrainingConfig, training_of(options))
-    update = seconds_per_update(experiment.learner, batches, training, most_seconds=most_seconds)
+    seconds = partial(seconds_per_update, config=training, most_seconds=most_seconds, processes=processes)
+    update = seconds(experiment.learner, batches)
     evaluation = evaluation_seconds(experiment.learner, experiment.validation_batches)
     updates_per_pass, scoring = math.ceil(len(batches) / training.accumulate), experiment.scoring_seconds()
     share = 0.0
     if experiment.ablation is not None:
         other, same = experiment.ablation.learner, experiment.batches("train")
-        update_beside = seconds_per_update(other, same, training, most_seconds=most_seconds)
+        update_beside = seconds(other, same)
         beside = update_beside * math.ceil(len(same) / training.accumulate)
         share = beside / (beside + update * updates_per_pass)
         evaluation += evaluation_seconds(other, experiment.validation_batches)

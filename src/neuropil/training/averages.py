@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from neuropil.training.distributed.dtensor import local
+
 
 class WeightAverage:
     def __init__(self, model: nn.Module, decay: float):
@@ -26,7 +28,8 @@ class WeightAverage:
     def update(self, step: int) -> None:
         # The first weights are random: a short memory at the start forgets them.
         decay = min(self.decay, (1 + step) / (10 + step))
-        get_ema_multi_avg_fn(decay)(list(self.average.values()), list(self.weights.values()), None)
+        averages, weights = ([local(each) for each in state.values()] for state in (self.average, self.weights))
+        get_ema_multi_avg_fn(decay)(averages, weights, None)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -40,9 +43,10 @@ class WeightAverage:
     @torch.no_grad()
     def _swap(self) -> None:
         for name, weight in self.weights.items():
-            own = weight.clone()
-            weight.copy_(self.average[name])
-            self.average[name] = own
+            here, average = local(weight), local(self.average[name])
+            own = here.clone()
+            here.copy_(average)
+            average.copy_(own)
 
     def load(self, state: dict[str, Tensor]) -> None:
         for name, average in self.average.items():

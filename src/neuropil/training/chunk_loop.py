@@ -24,7 +24,7 @@ from neuropil.training import checkpoint
 from neuropil.training.divergence import finite
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
-from neuropil.training.weights import load_model, save_model
+from neuropil.training.weights import load_model, require_readable, save_model
 
 SECONDS_PER_CALL = 0.5
 MEASURED_SECONDS = 0.5
@@ -76,6 +76,8 @@ class ChunkState:
     elapsed: float = 0.0
     total: float = 0.0
     examples: int = 0
+    rows: int | None = None
+    """Of `metrics.jsonl`."""
     finished: bool = False
 
 
@@ -105,8 +107,10 @@ class _ChunkLoop:
         self.state = ChunkState()
         if self.checkpoint_path.exists():
             state, _ = checkpoint.load(self.checkpoint_path, self.model, {}, (), None)
-            self.state = ChunkState(**state)
-        self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+            self.state = checkpoint.restored(ChunkState, state, self.checkpoint_path)
+            if self.state.finished:
+                require_readable(self.weights_path, self.checkpoint_path)
+        self.history = History(folder, step=self.state.step, rows=self.state.rows, tensorboard=config.tensorboard)
         self.chunks = config.chunks or config.epochs * len(learner)
         self.read, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
@@ -117,7 +121,7 @@ class _ChunkLoop:
         while self.state.step < self.chunks:
             self._call()
             if display.due():
-                display.update(self.state.step / self.chunks, *self._figures(), **self._numbers())
+                display.update(self.state.step / self.chunks, *self._figures(), numbers=self._numbers())
             if self.state.step % len(self.learner) == 0 or self.state.step == self.chunks:
                 self._end_epoch()
             if stop.requested:
@@ -201,6 +205,6 @@ class _ChunkLoop:
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either; the checkpoint before is good
-        self.state.elapsed = self._elapsed()
+        self.state.elapsed, self.state.rows = self._elapsed(), self.history.sync()
         checkpoint.save(self.checkpoint_path, vars(self.state), self.model, {}, (), None, {})
         self.saved_at = time.monotonic()

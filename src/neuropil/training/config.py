@@ -4,7 +4,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Sized
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from torch.nn import Module
@@ -18,6 +18,7 @@ from neuropil.training.precision import prepare_bfloat16
 from neuropil.training.schedules import ScheduleName
 
 LEAST_EPOCHS = 10
+Precision: TypeAlias = Literal["float32", "bfloat16"]
 
 
 class TrainingConfig(Config):
@@ -42,8 +43,13 @@ class TrainingConfig(Config):
     warmup: float = option(0.05, "fraction of the run with linear learning-rate warm-up", low=0, high=1)
     clip: float | None = option(None, "gradient clipping: maximum norm", above=0)
     accumulate: int = option(1, "gradient accumulation: batches per update", low=1)
-    precision: Literal["float32", "bfloat16"] = option("float32", "precision of the forward pass (autocast)")
+    precision: Precision = option("float32", "precision of the forward pass (autocast)")
     compile: bool = option(False, "compile the model with torch.compile")
+    recompute: bool = option(False, "activation checkpointing: recompute each block in the backward pass")
+    parallel: Literal["auto", "ddp", "fsdp"] = option(
+        "auto", "under torchrun: DDP (a whole model in each process), FSDP2 (a share), or by memory"
+    )
+    tensor_parallel: int = option(1, "tensor parallel: processes that compute each layer together", low=1)
     average: float = option(0.0, "exponential moving average of the weights: decay; 0 for none", low=0, high=0.99999)
     monitor: str = option("loss", "validation metric that picks the best weights")
     keep: Literal["best", "last"] = option("best", "weights that the finished run holds")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from neuropil.errors import DivergedError
+from neuropil.training.distributed.dtensor import all_finite, whole
 
 
 def diverged(
@@ -34,11 +35,11 @@ def diverged(
 
 def finite(model: nn.Module) -> bool:
     """Whether every weight is a finite number; checked before a checkpoint takes the place of a good one."""
-    return all(bool(tensor.isfinite().all()) for tensor in model.state_dict().values())
+    return all_finite(model.state_dict().values())
 
 
 def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: Callable[[], Tensor]) -> str:
-    broken = [name for name, parameter in parameters.items() if not torch.isfinite(parameter).all()]
+    broken = [name for name, parameter in parameters.items() if not all_finite([parameter])]
     if broken:
         return f"{len(broken)} of {len(parameters)} weights are not finite any more, {broken[0]} the first"
     layers: list[str] = []
@@ -61,7 +62,8 @@ def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: C
 
 
 def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
-    norms = {name: float(parameter.grad.norm()) for name, parameter in parameters.items() if parameter.grad is not None}
+    gradients = {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
+    norms = {name: float(whole(gradient).norm()) for name, gradient in gradients.items()}
     if not norms:
         return "no update was made before"
     largest = sorted(norms, key=lambda name: math.inf if math.isnan(norms[name]) else norms[name], reverse=True)[:3]

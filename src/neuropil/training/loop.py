@@ -3,41 +3,35 @@
     for each update:  for each phase that is due:  ∇ ← gradient of the phase's loss;  clip;  step
 
 A run is a function of its seed: batches come from (seed, epoch), random numbers of an update from (seed, update). So a
-run that was killed goes on from its last checkpoint to the very weights that it would have had.
+run that was killed goes on from its last checkpoint to the very weights that it would have had. Processes that train
+together make each update as one would that has the whole batch; rank 0 alone evaluates and writes.
 """
 
-import math
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 import torch
-from torch import nn
-from torch.nn.utils import clip_grad_norm_
 
 from neuropil.errors import DivergedError
-from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
+from neuropil.metrics import find_metric
 from neuropil.progress import Display
 from neuropil.protocols import (
-    WEIGHT,
     Batch,
     Batches,
     FittedLearner,
     Learner,
-    Phase,
     ScheduledLearner,
     StatefulLearner,
     WatchfulLearner,
 )
-from neuropil.randomness import mix
-from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
+from neuropil.training.checkpoint import restored
 from neuropil.training.config import (
     TrainingConfig,
     planned_length,
@@ -45,14 +39,19 @@ from neuropil.training.config import (
     require_compilable,
     require_monitor,
 )
-from neuropil.training.divergence import diverged, finite
+from neuropil.training.distributed.agreement import Agreement
+from neuropil.training.distributed.learner_state import begin_together, gathered_state, own_state
+from neuropil.training.distributed.placement import place
+from neuropil.training.distributed.processes import World
+from neuropil.training.distributed.shares import FirstShares, num_examples
+from neuropil.training.divergence import finite
 from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
-from neuropil.training.optimizers import Optimizer, build_optimizer
 from neuropil.training.previews import Preview, Previews
 from neuropil.training.schedules import rate_share
-from neuropil.training.weights import load_model, save_model
+from neuropil.training.updates import Updates
+from neuropil.training.weights import require_readable
 
 UPDATES_BETWEEN_ROWS = 50
 WATCHED_FROM = 0.25
@@ -76,6 +75,8 @@ class State:
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_counts: dict[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    """Of `metrics.jsonl`."""
     finished: bool = False
 
 
@@ -91,31 +92,37 @@ def fit(
     show_progress: bool = True,
     watch: Watch | None = None,
     preview: Callable[[], Preview | None] | None = None,
+    world: World | None = None,
 ) -> list[Row]:
     """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter. `preview` tells what the model makes of a fixed set, for those who
-    ask for previews.
+    ask for previews. The processes of a `world` all call this; rank 0 alone needs the folder, but where the model is
+    divided among them, each writes its share of `checkpoint/`.
     """
+    world = world or World()
     prepare_precision(config)
     device = next(learner.model.parameters()).device
     require_compilable(config, learner.model)
     if config.compile:
         learner.model.compile()
     with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
-        loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview)
-        with closing(loop.history), Display(title, show=show_progress) as display:
+        loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview, world)
+        with closing(loop), Display(title, show=show_progress and world.first) as display:
             loop.run(display)
     return loop.history.rows
 
 
-def seconds_per_update(learner: Learner, train: Batches, config: TrainingConfig, *, most_seconds: float) -> float:
-    """Measured, as the median of a few updates after the first, which prepares what the others use. The learner is
-    changed by them."""
+def seconds_per_update(
+    learner: Learner, train: Batches, config: TrainingConfig, *, most_seconds: float, processes: int = 1
+) -> float:
+    """Measured, as the median of a few updates after the first, which prepares what the others use; by the share that
+    each of several processes will have. The learner is changed by them."""
+    train, config = FirstShares(train, processes), replace(config, parallel="auto", tensor_parallel=1)
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         loop = _Loop(learner, train, None, config, 0, Path(folder), next(learner.model.parameters()).device)
-        with closing(loop.history):
+        with closing(loop):
             return loop.measure(most_seconds)
 
 
@@ -131,48 +138,63 @@ class _Loop:
         device: torch.device,
         watch: Watch | None = None,
         preview: Callable[[], Preview | None] | None = None,
+        world: World | None = None,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
-        self.phases = learner.phases()
+        self.world = world or World()
+        begin_together(learner, self.world)
+        self.placement = place(self.model, config, folder, self.world, device)
         self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
-        self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
+        self.state, self.stop = State(), StopRequest()
+        self.agreement = Agreement(self.world, self.stop, self.placement.copies)
+        self.updates = Updates(learner, config, seed, self.placement, self.agreement)
         self.average = WeightAverage(self.model, config.average) if config.average else None
-        self.trained = self.model, self.optimizers, self.phases, self.average
-        self.state = State()
-        self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
-        if self.checkpoint_path.exists():
-            state, learner_state = checkpoint.load(self.checkpoint_path, *self.trained)
-            self.state = State(**state)
+        self.trained = self.model, self.updates.optimizers, self.updates.phases, self.average
+        self.weights_path = folder / "model.safetensors"
+        writes = self.world.first
+        if saved := self.placement.load(self.trained):
+            self.state = restored(State, saved.state, saved.path)
             if isinstance(learner, StatefulLearner):
-                learner.load_state_dict(learner_state)
-        self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+                learner.load_state_dict(own_state(learner, saved.learner, self.placement.data))
+            if writes and (self.state.finished or (config.keeps_best and self.state.best is not None)):
+                require_readable(self.weights_path, saved.path)
+        known = {"step": self.state.step, "rows": self.state.rows}
+        self.history = History(folder, **known, tensorboard=config.tensorboard, writes=writes)
+        self.history.rows = self.world.broadcast(self.history.rows)
         self.previews = None
-        if config.previews and preview is not None:
+        if config.previews and preview is not None and writes:
             self.previews = Previews(folder, preview, step=self.state.step)
         self.warned = set[str]()
         self.examples, self.opened = 0, time.monotonic()
-        self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
-        self.time_limit = config.time_limit
-        self.epochs, self.updates = planned_length(config, train)
+        self.agreement.begin(self.state.elapsed)
+        self.saved_at, self.time_limit = self.state.elapsed, config.time_limit
+        self.epochs, self.planned = planned_length(config, train)
+
+    def close(self) -> None:
+        self.history.close()
+        self.updates.close()
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self, display: Display) -> None:
         self.display = display
+        if self.placement.why:
+            display.say(self.placement.why)
         display.begin(self._share_done())
-        with StopRequest() as stop:
+        with self.stop, self.updates.whole_batch.joined(self.learner):
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
                 self._validate()
             self._preview()
             self.model.train()
             if self.time_limit is not None and self.validation is not None and not self.state.step:
-                self._validate_next(evaluation_seconds(self.learner, self.validation) / self.time_limit)
+                seconds = evaluation_seconds(self.learner, self.validation) if self.placement.evaluates else 0.0
+                self._validate_next(self.world.broadcast(seconds))
             while not self._over():
-                self._epoch(display, stop)
+                self._epoch(display)
             if not self.state.finished:
                 self._finish()
-        load_model(self.weights_path, self.model)
+        self.placement.finish(self.weights_path)
         self.model.eval()
 
     def measure(self, most_seconds: float) -> float:
@@ -187,14 +209,14 @@ class _Loop:
     def _group(self, batches: Iterator[Batch]) -> list[Batch]:
         return list(islice(batches, self.config.accumulate))
 
-    def _epoch(self, display: Display, stop: StopRequest) -> None:
+    def _epoch(self, display: Display) -> None:
         batches, num_batches = self.train.epoch(self.state.epoch, start=self.state.batch), len(self.train)
         for group in iter(lambda: self._group(batches), []):
             self._update(group)
             self.state.batch += len(group)
-            self.examples += sum(map(_num_examples, group))
+            self.examples += sum(map(num_examples, group))
             if display.due():
-                display.update(self._share_done(), *self._figures(), **self._numbers())
+                display.update(self._share_done(), *self._figures(), numbers=self._numbers())
             epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -203,62 +225,34 @@ class _Loop:
             if epoch_over if self.time_limit is None else self._share_done() >= self.state.validation_at:
                 self._log_training()
                 self._validate()
-            if stop.requested:
+            if self.agreement.stop_requested:
                 self._save_checkpoint()
                 raise Interrupted(self.folder, self.state.step)
-            if time.monotonic() - self.saved_at >= self.config.checkpoint_seconds:
+            if self._elapsed() - self.saved_at >= self.config.checkpoint_seconds:
                 self._save_checkpoint()
             if self._over():
                 return
 
     def _update(self, group: Sequence[Batch]) -> None:
-        _seed_random_numbers(self.seed, self.state.step, self.device)
-        share = self._rate_share()
         if self.scheduled is not None:
             self.scheduled.begin_update(min(1.0, self._share_done()))
-        for phase in self.phases:
-            if (self.state.step + 1) % phase.every == 0:
-                self._play(phase, group, self._peak_rate(phase) * share)
+        losses = self.updates.make(group, self.state.step, self._rate_share(), kept=self._kept)
+        for name, value in losses.items():
+            self.state.loss_sums[name] = self.state.loss_sums.get(name, 0.0) + value
+            self.state.loss_counts[name] = self.state.loss_counts.get(name, 0) + 1
         self.state.step += 1
         if self.average is not None:
             self.average.update(self.state.step)
 
-    def _play(self, phase: Phase, group: Sequence[Batch], rate: float) -> None:
-        optimizer, value = self.optimizers[phase.name], 0.0
-        for parameters in optimizer.param_groups:
-            parameters["lr"] = rate
-        # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not
-        self.latest = phase, group[-1], rate
-        for index, batch in enumerate(group):
-            with self._precision():
-                loss = phase.loss(batch)
-                if len(group) > 1:  # each example counts once, or by its weight, in whichever batch
-                    loss = loss * (_total_weight(batch) / (sum(map(_total_weight, group)) or 1.0))
-            value += loss.item()
-            if not math.isfinite(value):
-                raise self._diverged(phase, batch, value, rate)
-            if index == 0:
-                optimizer.zero_grad()
-            loss.backward()
-        if self.config.clip is not None:
-            clip_grad_norm_(list(phase.parameters.values()), self.config.clip)
-        optimizer.step()
-        name = "loss" if len(self.phases) == 1 else f"{phase.name}{PHASE_LOSS}"
-        self.state.loss_sums[name] = self.state.loss_sums.get(name, 0.0) + value
-        self.state.loss_counts[name] = self.state.loss_counts.get(name, 0) + 1
-
     def _finish(self) -> None:
         """A run that ends inside an epoch is validated once more, so that its last weights are evaluated too."""
         if not finite(self.model):  # by the last update, which no loss after it has shown
-            phase, batch, rate = self.latest
-            with torch.no_grad():
-                raise self._diverged(phase, batch, phase.loss(batch).item(), rate)
+            raise self.updates.diverged(self.state.step, self._kept())
         self._log_training()
         if self.state.step not in (row["step"] for row in self.history.rows if row["kind"] == "validation"):
             self._validate()
         if not self.config.keeps_best or self.validation is None:
-            with self._averaged():
-                save_model(self.weights_path, self.model)
+            self._save_weights()
         elif self.state.best is None:
             rule, fix = f"the validation metric {self.config.monitor!r} must be a number", "monitor another metric"
             raise DivergedError(rule, got="nan in every validation", fix=f"{fix} or lower the learning rate")
@@ -269,14 +263,8 @@ class _Loop:
 
     def _log_training(self) -> None:
         if losses := self._mean_losses():
-            self.history.add(self._row("train") | losses | self._rates())
+            self.history.add(self._row("train") | losses | self.updates.rates(self._rate_share()))
             self.state.loss_sums, self.state.loss_counts = {}, {}
-
-    def _rates(self) -> dict[str, float]:
-        share, peaks = self._rate_share(), {phase.name: self._peak_rate(phase) for phase in self.phases}
-        if len(set(peaks.values())) == 1:
-            return {"learning_rate": next(iter(peaks.values())) * share}
-        return {f"{name}{PHASE_RATE}": peak * share for name, peak in peaks.items()}
 
     def _mean_losses(self) -> dict[str, float]:
         return {name: total / self.state.loss_counts[name] for name, total in self.state.loss_sums.items()}
@@ -285,23 +273,28 @@ class _Loop:
         if self.validation is None:
             self._preview()
             return
-        began = self._share_done()
-        with self._averaged(), self._precision():
-            metrics = evaluate(self.learner, self.validation)
-            require_monitor(self.config, metrics)
-            self.history.add(self._row("validation") | metrics)
-            value = metrics[self.config.monitor]
-            if find_metric(self.config.monitor).improves(value, self.state.best):
-                self.state.best, self.state.validations_since_best = value, 0
-                if self.config.keeps_best:
-                    save_model(self.weights_path, self.model)
-            else:
-                self.state.validations_since_best += 1
+        metrics, seconds = self.world.broadcast(self._evaluate(self.validation) if self.placement.evaluates else None)
+        require_monitor(self.config, metrics)
+        self.history.add(self._row("validation") | metrics)
+        value = metrics[self.config.monitor]
+        if find_metric(self.config.monitor).improves(value, self.state.best):
+            self.state.best, self.state.validations_since_best = value, 0
+            if self.config.keeps_best:
+                self._save_weights()
+        else:
+            self.state.validations_since_best += 1
         self._warn(metrics)
-        self._validate_next(self._share_done() - began)
+        self.agreement.refresh()
+        self._validate_next(seconds)
         self._preview()
         if self.watch is not None:
             self.watch(self.history.rows, min(1.0, self._share_done()))
+
+    def _evaluate(self, validation: Batches) -> tuple[dict[str, float], float]:
+        """Metrics, and the seconds that they took."""
+        began = time.monotonic()
+        with self._averaged(), self.updates.precision():
+            return evaluate(self.learner, validation), time.monotonic() - began
 
     def _preview(self) -> None:
         step, last = self.state.step, self._share_done() >= 1
@@ -322,8 +315,9 @@ class _Loop:
             self.warned.add(sentence.partition(":")[0])
             self.display.say(sentence)
 
-    def _validate_next(self, cost: float) -> None:
-        """After a pause, given the share of the time limit that a validation takes."""
+    def _validate_next(self, seconds: float) -> None:
+        """After a pause, given the seconds that a validation takes."""
+        cost = 0.0 if self.time_limit is None else seconds / self.time_limit
         # Four are worth a fifth of the time; where they would take more, there are fewer.
         pause = min(max(1 / MOST_VALIDATIONS, 20 * cost), max(1 / 4, 5 * cost))
         self.state.validation_at = self._share_done() + pause
@@ -357,14 +351,14 @@ class _Loop:
     def _share_done(self) -> float:
         if self.time_limit is not None:
             return self._elapsed() / self.time_limit
-        return self.state.step / self.updates
+        return self.state.step / self.planned
 
     def _elapsed(self) -> float:
-        return time.monotonic() - self.started
+        return self.agreement.elapsed
 
     def _rate_share(self) -> float:
         """The factor on the peak learning rate."""
-        total = float(self.updates)
+        total = float(self.planned)
         if self.time_limit is not None:  # as many as there will be if the rest goes on as it went
             total = max(1, self.state.step) / max(1e-9, self._share_done())
         return rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
@@ -374,48 +368,18 @@ class _Loop:
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
-        self.state.elapsed = self._elapsed()
-        learner_state = self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}
-        checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
-        self.saved_at = time.monotonic()
+        self.state.elapsed, self.state.rows = self._elapsed(), self.history.sync()
+        learner_state = gathered_state(self.learner, self.updates.latest.share, self.placement.data)
+        self.placement.save(vars(self.state), self.trained, learner_state)
+        self.saved_at = self._elapsed()
 
-    def _diverged(self, phase: Phase, batch: Batch, value: float, rate: float) -> DivergedError:
-        saved = self.checkpoint_path.exists()
-        kept = f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
-        where = {"phase": phase.name, "value": value, "step": self.state.step, "learning_rate": rate}
-        return diverged(self.model, partial(phase.loss, batch), kept=kept, **where)
+    def _save_weights(self) -> None:
+        with self._averaged():
+            self.placement.write(self.weights_path)
 
-    # --- how it is set up ---------------------------------------------------------------------------------------------
-
-    def _optimizer(self, phase: Phase) -> Optimizer:
-        name, decay, momentum = phase.optimizer or self.config.optimizer, self.config.weight_decay, self.config.momentum
-        rates = {"learning_rate": self._peak_rate(phase), "weight_decay": decay, "momentum": momentum}
-        tables = (module for module in self.model.modules() if isinstance(module, nn.Embedding))
-        return build_optimizer(name, phase.parameters, **rates, embeddings=[table.weight for table in tables])
-
-    def _peak_rate(self, phase: Phase) -> float:
-        return self.config.learning_rate if phase.learning_rate is None else phase.learning_rate
-
-    def _precision(self) -> AbstractContextManager[object]:
-        if self.config.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+    def _kept(self) -> str:
+        saved = self.placement.saved
+        return f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
 
     def _averaged(self) -> AbstractContextManager[None]:
         return self.average.in_place() if self.average is not None else nullcontext()
-
-
-def _num_examples(batch: Batch) -> int:
-    return next(iter(batch.values())).shape[0]
-
-
-def _total_weight(batch: Batch) -> float:
-    """Σ α, which the loss of a batch was divided by: the number of examples where they have no weights."""
-    return float(batch[WEIGHT].sum()) if WEIGHT in batch else _num_examples(batch)
-
-
-def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:
-    key = mix(seed, "update", step)
-    torch.default_generator.manual_seed(key)  # torch.manual_seed visits every backend, at a hundred times the cost
-    if device.type == "cuda":
-        torch.cuda.manual_seed(key)

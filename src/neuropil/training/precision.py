@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from neuropil.errors import InputError
-from neuropil.files import write_text
+from neuropil.files import cache_folder, write_text
 
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
 LIMITS = (None, "AVX512_CORE_BF16", "AVX512_CORE", "AVX2")
@@ -156,9 +156,8 @@ def remember(found: Bfloat16) -> Bfloat16:
 
 
 def _path() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     key = "\n".join((*_processor(), torch.__version__, PROGRAM, os.environ.get(VARIABLE, "")))
-    return cache / "neuropil" / f"bfloat16-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    return cache_folder() / f"bfloat16-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
 def _processor() -> list[str]:

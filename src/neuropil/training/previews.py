@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from neuropil.errors import NeuropilError
-from neuropil.files import write_text
+from neuropil.files import append_text, write_text
 from neuropil.training.history import read_history
 
 Preview: TypeAlias = Mapping[str, Any]
@@ -41,6 +41,5 @@ class Previews:
             made = {"kind": "none", "reason": str(error)}
         self.made_at.add(step)
         if made is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, "epoch": epoch, **made}) + "\n")
+            append_text(self.path, json.dumps({"step": step, "epoch": epoch, **made}) + "\n")
         self.spent += time.monotonic() - began

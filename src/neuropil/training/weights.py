@@ -1,6 +1,8 @@
 """Weights in and out of safetensors files: by name, checked, never pickled."""
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,18 +34,37 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
     """One file, written whole or not at all; `facts` are JSON in its header. Without any, other libraries find
     the `format` there that they ask for: of two entries, the order would differ from run to run."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as part:
-        save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
+    with replacing(path, sum(tensor.nbytes for tensor in plain.values())) as part:
+        try:
+            save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
+        except SafetensorError as error:
+            if found := re.search(r"\(os error (\d+)\)", str(error)):
+                number = int(found[1])
+                raise OSError(number, os.strerror(number)) from error
+            raise
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
+            if not isinstance(facts, dict):
+                raise ValueError("its facts are no JSON object")
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
         raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
+
+
+def require_readable(path: Path, checkpoint: Path) -> None:
+    """Before a run goes on from a checkpoint that counts on the weights beside it."""
+    try:
+        with safe_open(path, framework="pt"):
+            return
+    except (SafetensorError, OSError) as error:
+        got = f"one that cannot be read ({error})" if path.exists() else "none"
+        fix = f"restore it, or remove {checkpoint.name} to train anew"
+        raise RunError(f"{path} must be there whole beside its checkpoint", got=got, fix=fix) from error
 
 
 def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = None) -> None:
@@ -59,15 +80,20 @@ def load_model(path: Path, model: nn.Module) -> dict[str, Any]:
 
 def load_state(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
     expected = unique_state(model)
-    problems = [f"{name} is missing" for name in expected if name not in tensors]
-    problems += [f"{name} is unknown" for name in tensors if name not in expected]
-    problems += [
-        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(own.shape)}"
-        for name, own in expected.items()
-        if name in tensors and tensors[name].shape != own.shape
-    ]
-    if problems:
-        raise RunError(f"{path} must hold the weights of {type(model).__name__}", got="; ".join(problems[:8]))
+    require_weights(type(model).__name__, {name: own.shape for name, own in expected.items()}, tensors, path)
     with torch.no_grad():
         for name, own in expected.items():
             own.copy_(tensors[name])
+
+
+def require_weights(model: str, expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], path: Path) -> None:
+    """As many, under the same names, of the same shapes."""
+    problems = [f"{name} is missing" for name in expected if name not in tensors]
+    problems += [f"{name} is unknown" for name in tensors if name not in expected]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(shape)}"
+        for name, shape in expected.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    if problems:
+        raise RunError(f"{path} must hold the weights of {model}", got="; ".join(problems[:8]))

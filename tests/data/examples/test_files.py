@@ -406,8 +406,8 @@ def test_the_current_folder_is_called_by_its_name(tmp_path: Path, monkeypatch: p
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "notes.docx", "no data")
     assert (
-        refusal(parts_of, path)
-        == "the data must be IDX, NPZ, CSV, TSV or images, but got notes.docx: rename it if it is one of these."
+        refusal(parts_of, path) == "the data must be IDX, NPZ, CSV, TSV, JSONL, Parquet or images, but got notes.docx: "
+        "rename it if it is one of these."
     )
 
 

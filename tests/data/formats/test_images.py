@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_images
-from neuropil import progress
+from neuropil import memory, progress
 from neuropil.data.formats.images import images_below, read_image_folder, read_images, read_picture
 from neuropil.errors import InputError
 
@@ -248,4 +249,35 @@ def test_a_model_of_strange_channels_does_not_read_pictures(tmp_path: Path):
     write_images(tmp_path, {"a": [noise(4, 4)]})
     assert refusal(read_images, [tmp_path / "a" / "0.png"], (2, 4, 4)) == (
         "a model of 2 channels must get its images as arrays, but got 0.png."
+    )
+
+
+def test_a_picture_that_promises_too_many_pixels_is_refused_before_it_is_decoded(tmp_path: Path):
+    path = tmp_path / "a.pgm"
+    path.write_bytes(b"P5\n8200 8200\n255\n")
+    tracemalloc.start()
+    assert refusal(read_picture, path, (1, 8, 8)) == (
+        "a picture may have 67,108,864 pixels, but got 8,200×8,200 in a.pgm: reduce its size."
+    )
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+def test_a_picture_needs_memory_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "meminfo").write_text("MemAvailable: 1000 kB\n")
+    monkeypatch.setattr(memory, "MACHINE", tmp_path / "meminfo")
+    Image.new("L", (2_000, 1_000)).save(tmp_path / "a.png")
+    assert refusal(read_picture, tmp_path / "a.png", (1, 8, 8)) == (
+        "the picture a.png must fit into memory, but got at least 40 MB, of 1.02 MB free: choose smaller sizes."
+    )
+
+
+def test_formats_that_start_programs_are_not_read(tmp_path: Path):
+    """EPS is a program, for which PIL would start Ghostscript."""
+    path = tmp_path / "a.png"
+    Image.new("RGB", (4, 4)).save(path, "EPS")
+    with Image.open(path) as image:
+        assert image.format == "EPS"
+    assert refusal(read_picture, path, (1, 4, 4)) == (
+        f"each image must be readable, but got {path}, which is damaged or no image: mend or remove it."
     )

@@ -1,3 +1,5 @@
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -249,3 +251,39 @@ def test_columns_of_zeros_and_ones_are_labels(tmp_path: Path):
 
 def test_arrays_are_put_in_words():
     assert describe_array(np.zeros((2, 3), dtype=np.int16)) == "2×3 values of type int16"
+
+
+DAMAGED = "a.npz must be a whole NPZ file, but got a damaged or different one: write it with np.savez."
+
+
+def zipped(path: Path, method: int, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_packings_that_numpy_does_not_write_are_refused(tmp_path: Path, method: int):
+    """A few bytes of them unpack to any number."""
+    assert refusal(read_arrays, zipped(tmp_path / "a.npz", method, x=b"\0" * 10_000, y=b"")) == DAMAGED
+
+
+def test_a_member_that_promises_more_than_its_bytes_can_hold_is_refused(tmp_path: Path):
+    path = write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.arange(3))
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (2**32 - 2).to_bytes(4, "little")
+    path.write_bytes(content)
+    tracemalloc.start()
+    assert refusal(read_arrays, path) == DAMAGED
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_is_there_twice_is_refused(tmp_path: Path):
+    path = write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.arange(3))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("x.npy", archive.read("x.npy"))
+    assert refusal(read_arrays, path) == "a.npz must hold each array once, but got 'x' twice: remove one of the two."

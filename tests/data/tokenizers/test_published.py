@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tokenizers
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from data.small_vocabularies import TEXTS, write_bert, write_clip, write_gpt2
 from neuropil.data.tokenizers.encoding import AnyTokenizer
-from neuropil.data.tokenizers.learned import Tokenizer
+from neuropil.data.tokenizers.learned import Tokenizer, learn_merges, learn_word_pieces
 from neuropil.data.tokenizers.published import PublishedTokenizer, require_fits
 from neuropil.errors import InputError
 
@@ -200,6 +201,45 @@ def test_other_kinds_of_tokenizers_are_refused_by_name(tmp_path: Path, model: to
     assert (
         refused(tmp_path) == f"FOLDER/tokenizer.json must be byte-level BPE, WordPiece or CLIP's BPE, but got {kind}."
     )
+
+
+NOT_READ = (
+    "FOLDER/tokenizer.json must be a file that Hugging Face's tokenizers can read, "
+    "but got a damaged one: download it again."
+)
+UNFIT = "the tokenizer's files in FOLDER must fit together, but got some that do not: download them again."
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("tokenizer.json", {"model": {"unk_token": "[GONE]"}}, NOT_READ),
+        ("tokenizer.json", {"post_processor": {"special_tokens": {}}}, NOT_READ),
+        ("tokenizer.json", {"decoder": None}, UNFIT),
+        ("tokenizer_config.json", {"cls_token": 5}, UNFIT),
+        ("tokenizer_config.json", {"cls_token": {}}, UNFIT),
+        ("tokenizer_config.json", {"cls_token": "\ud800"}, UNFIT),
+    ],
+)
+def test_what_the_library_would_panic_at_is_refused(
+    tmp_path: Path, name: str, change: dict[str, Any], sentence: str, capfd: pytest.CaptureFixture[str]
+):
+    learn_word_pieces(["the cat"], 60).save(tmp_path)
+    content = json.loads((tmp_path / name).read_text())
+    for key, value in change.items():
+        content[key] = {**content[key], **value} if isinstance(value, dict) and value else value
+    (tmp_path / name).write_text(json.dumps(content))
+    assert refused(tmp_path) == sentence
+    assert capfd.readouterr().err == ""
+
+
+def test_merges_with_a_prefix_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    learn_merges(["the cat"], 262).save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["model"]["continuing_subword_prefix"] = "long prefix"
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    assert refused(tmp_path) == NOT_READ
+    assert capfd.readouterr().err == ""
 
 
 def test_a_tokenizer_that_has_nothing_for_a_letter_is_refused(tmp_path: Path):

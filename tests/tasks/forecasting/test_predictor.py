@@ -1,5 +1,7 @@
 """What a forecaster says of values that it cannot continue."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from neuropil.data.series.dataset import SeriesUnits
 from neuropil.data.series.files import SeriesColumns
 from neuropil.data.series.steps import TimeStep
-from neuropil.errors import InputError
+from neuropil.errors import InputError, RunError
 from neuropil.models.forecaster import Forecaster, ForecasterConfig
 from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.forecasting.scores import UNSTRETCHED
@@ -26,6 +28,29 @@ def forecaster() -> SeriesForecaster:
     units = {"": SeriesUnits(0.0, 1e-3)}
     columns = SeriesColumns(target="value")
     return SeriesForecaster(model, columns, TimeStep(), 8, 3, 1, 2, units, 10, tuple(UNSTRETCHED))
+
+
+def test_a_finished_run_must_hold_its_calibration(tmp_path: Path):
+    path, schema = tmp_path / "calibration.json", {"columns": SeriesColumns(target="value").to_dict()}
+    schema |= {"step": TimeStep().to_dict(), "window": 8, "horizon": 3, "season": 1, "longest_gap": 2}
+    facts = {"series": schema | {"units": {"": [0.0, 1e-3]}, "calibration": 10}}
+
+    def restored() -> SeriesForecaster:
+        return SeriesForecaster.restore(forecaster().model, facts, tmp_path)
+
+    assert restored().factors == tuple(UNSTRETCHED)  # it was stopped before
+    result = {"kind": "result", "name": "forecaster", "step": 1, "mase": 1.0}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(result) + "\n")
+    for content, got in ((None, "no such file"), ('{"factors": [1', "a damaged file"), ("{}", "a damaged file")):
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(RunError) as error:
+            restored()
+        assert str(error.value) == (
+            f"{path} must be the JSON that neuropil wrote, but got {got}: restore it or train again."
+        )
+    path.write_text('{"factors": [1.5, 2.0]}')
+    assert restored().factors == (1.5, 2.0)
 
 
 def changed(place: int, value: float) -> np.ndarray:

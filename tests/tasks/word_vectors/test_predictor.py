@@ -71,6 +71,12 @@ def test_a_damaged_vocabulary_is_refused_in_one_sentence(folder: Path):
     assert str(error.value) == (
         f"line 2 of {path} must be a word, a tab and its count, but got 'of two': restore it or train again."
     )
+    path.write_text("the\t3\n")
+    with pytest.raises(RunError) as error:
+        WordVectorPredictor.restore(TwoTables(), {}, folder)
+    assert str(error.value) == (
+        f"{path} must hold a word for each of the 4 vectors, but got 1 words: restore it or train again."
+    )
     path.unlink()
     with pytest.raises(RunError) as error:
         WordVectorPredictor.restore(TwoTables(), {}, folder)

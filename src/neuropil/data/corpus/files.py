@@ -1,58 +1,86 @@
 """One long text in three parts: the documentation that comes with Python, or the user's own files."""
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neuropil.config import option
 from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.embedded import python_documentation
-from neuropil.data.formats.columns import ColumnRole
-from neuropil.data.formats.lines import read_lines
+from neuropil.data.corpus.sources import BETWEEN_DOCUMENTS, CORPUS, TextFiles, text_files
+from neuropil.data.corpus.stored import (
+    MOST_HELD_OUT,
+    MOST_IN_MEMORY,
+    held_out_places,
+    store_text,
+)
 from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.splits import SplitConfig, scoring_share, validation_share
 from neuropil.errors import InputError, listed
+from neuropil.memory import require_room, written
+from neuropil.progress import measured
 
 LEAST = 200
 """Characters from which on there is something to learn and something to hold out."""
-BETWEEN_FILES = "\n\n"
-CORPUS = ColumnRole("texts", "data", "text texts content document")
 
 
 class TextDataConfig(SplitConfig):
     data: tuple[Path, ...] | InMemory = option(
-        (), "your own texts in UTF-8, plain or gzip, or folders of them; without it, Python's own documentation"
+        (),
+        "your own texts: files in UTF-8, JSONL or Parquet, folders or patterns of them; without it, Python's own "
+        "documentation",
     )
+    text_column: str | None = option(None, "the column of JSONL or Parquet that holds the texts, where it is not clear")
     validation: float = validation_share(0.05, "share before the test part, held out for early stopping")
     test: float = scoring_share(0.05, "share at the end of the text, held out for the final score", high=0.5)
 
 
 def prepare_text(config: TextDataConfig) -> Corpus:
     learned, own = training_part(config.data)
-    if learned:
-        text, notes = read_text(learned), ()
+    notes: tuple[str, ...] = ()
+    if isinstance(learned, InMemory):
+        require_no_column(config.text_column, learned.name)
+        text = text_in_memory(learned)
+        source = f"{len(text):,} characters ({learned.name})"
+    elif learned:
+        files = text_files(learned, config.text_column)
+        if files.num_bytes > MOST_IN_MEMORY:
+            return _stored(files, config, names_of(learned))
+        text, notes = whole_text(files), files.notes
         source = f"{len(text):,} characters ({names_of(learned)})"
     else:
+        require_no_column(config.text_column, "the embedded text")
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
     if len(text) < LEAST:
         raise InputError(
             f"{names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
         )
-    begin_test = begin_validation = len(text)
-    if "test" not in own:
-        begin_test = begin_validation = _next_line(text, len(text) - round(config.test * len(text)))
-    if "validation" not in own:
-        begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
+    shares = (0.0 if name in own else getattr(config, name) for name in ("validation", "test"))
+    begin_validation, begin_test = held_out_places(text, *(round(share * len(text)) for share in shares))
     parts = {"validation": text[begin_validation:begin_test], "test": text[begin_test:]}
-    parts |= {name: read_text(part) for name, part in own.items()}
+    parts |= {name: text_in_memory(part) for name, part in own.items()}
     return Corpus(text[:begin_validation], parts["validation"], parts["test"], notes, source=source)
 
 
-def _next_line(text: str, place: int) -> int:
-    """Where the next line begins; the place itself, where that would be more than half of what comes after it."""
-    end = text.find("\n", place - 1, (place + len(text)) // 2)
-    return end + 1 if end >= 0 else place
+def _stored(files: TextFiles, config: TextDataConfig, name: str) -> Corpus:
+    text = store_text(files, config.validation, config.test)
+    found = text.summary
+    total = len(text) + len(found.validation) + len(found.test)
+    # No path: a run that is resumed with another cache folder has the same notes.
+    note = (
+        f"The text has more than {written(MOST_IN_MEMORY)} and is read from disk: its tokens are kept in the user's "
+        f"cache folder, its vocabulary is learned from {sum(map(len, found.sample)):,} characters that are spread "
+        f"evenly over it, at most {MOST_HELD_OUT:,} characters are held out for validation and for the test each, and "
+        f"baselines read the last {len(found.ending):,} before them."
+    )
+    source = f"{total:,} characters ({name})"
+    return Corpus(text, found.validation, found.test, (*files.notes, note), source=source)
+
+
+def require_no_column(column: str | None, data: str) -> None:
+    if column is not None:
+        rule = "--text-column names a column of JSONL or Parquet"
+        raise InputError(rule, got=f"{column!r} for {data}", fix="leave it out")
 
 
 def names_of(source: Sequence[Path] | InMemory) -> str:
@@ -62,15 +90,23 @@ def names_of(source: Sequence[Path] | InMemory) -> str:
 def read_text(source: Sequence[Path] | InMemory) -> str:
     """Of texts in memory; of files, and of all files in folders, in the order of their names; hidden ones are left
     out."""
-    if isinstance(source, InMemory):
-        return BETWEEN_FILES.join(source.only_texts(CORPUS)).replace("\r\n", "\n")
-    files = chain.from_iterable(files_in(path) if path.is_dir() else [path] for path in source)
-    return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in files)
+    return text_in_memory(source) if isinstance(source, InMemory) else whole_text(text_files(source))
 
 
-def files_in(folder: Path) -> list[Path]:
-    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    files = sorted(path for path in inside if not any(part.startswith(".") for part in path.parts))
-    if not files:
-        raise InputError("a folder of texts must hold files", got=f"{folder.as_posix()!r} without any")
-    return [folder / path for path in files]
+def text_in_memory(memory: InMemory) -> str:
+    return BETWEEN_DOCUMENTS.join(memory.only_texts(CORPUS)).replace("\r\n", "\n")
+
+
+def whole_text(files: TextFiles) -> str:
+    return "".join(measured(_bounded(files), f"Reading {files.name}", len, files.num_bytes))
+
+
+def _bounded(files: TextFiles) -> Iterator[str]:
+    """A packed file may hold a thousand times its size, and does not say so: memory is asked about on the way."""
+    read, known = 0, MOST_IN_MEMORY
+    for piece in files.pieces():
+        read += len(piece)
+        if read > known:
+            require_room(f"the text of {files.name}", 2 * read)
+            known = read + MOST_IN_MEMORY
+        yield piece

@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.data.batches import Device
-from neuropil.data.corpus.windows import TextWindows, Tokens
+from neuropil.data.corpus.token_file import Tokens
+from neuropil.data.corpus.windows import TextWindows
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 

@@ -8,13 +8,12 @@ stream 2   names are refused |by the parse|...        each piece goes on where t
 from collections.abc import Iterator
 
 import torch
-from einops import rearrange
-from jaxtyping import Int64, Integer
+from jaxtyping import Int64
 from torch import Tensor
-from torch.nn import functional as F
 
 from neuropil.data.batches import Device
-from neuropil.data.corpus.windows import Tokens, require_two
+from neuropil.data.corpus.token_file import Tokens
+from neuropil.data.corpus.windows import require_two
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
@@ -44,17 +43,20 @@ class TextStreams:
         skipped = 0
         if self.seed is not None:
             skipped = int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
-        x, following = self._rows(skipped), self._rows(skipped + 1)
         for index in range(start, len(self)):
-            here = slice(index * self.steps, (index + 1) * self.steps)
-            target = following[:, here].long()
+            rows = self._rows(skipped, index)
+            x, target = rows[:, :-1], rows[:, 1:]
             # A row's last token has nothing to follow it, and is read in vain.
-            batch = {"input": x[:, here].long().masked_fill(target == PADDING, PADDING), "target": target}
+            batch = {"input": x.masked_fill(target == PADDING, PADDING), "target": target}
             batch["begins"] = torch.full((self.streams,), index == 0)
             yield {name: values.to(self.device) for name, values in batch.items()}
 
-    def _rows(self, begin: int) -> Int64[Tensor, "stream time"] | Integer[Tensor, "stream time"]:
-        wanted = self.streams * self.length
-        tokens = self.tokens[begin : begin + wanted]
-        padded = F.pad(tokens, (0, wanted - len(tokens)), value=PADDING)
-        return rearrange(padded, "(stream time) -> stream time", stream=self.streams)
+    def _rows(self, begin: int, index: int) -> Int64[Tensor, "stream time"]:
+        """A piece of each stream and the token after it, of streams of which the first begins with this token."""
+        first, end = index * self.steps, min((index + 1) * self.steps, self.length) + 1
+        places = range(begin, begin + self.streams * self.length, self.length)
+        rows = torch.full((self.streams, end - first), PADDING)
+        for row, place in zip(rows, places, strict=True):
+            piece = self.tokens[place + first : place + end]
+            row[: len(piece)] = piece
+        return rows

@@ -6,25 +6,28 @@ scoring     |read and scored    |
                           |read   |scored |
 """
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int64, Integer
+from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.data.batches import Device
+from neuropil.data.corpus.token_file import Tokens
 from neuropil.errors import InputError
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 
-Tokens: TypeAlias = Integer[Tensor, " token"]
+BLOCK, GROUP = 2**20, 2**27
+"""Tokens of a block, and of the blocks that are shuffled together. A text that is held in memory is one group."""
 
 
 class TextWindows:
     """Passes over one sequence of tokens as ``{"input": …, "target": …}``, the target being the next token.
 
-    The sequence may be mapped from a file: of it only the windows of one batch are read at a time.
+    The sequence may be mapped from a file: of it only the windows of one batch are read at a time, of a long one for
+    some time from a few blocks.
     """
 
     def __init__(self, tokens: Tokens, size: int, context: int, *, seed: int, device: Device = "cpu"):
@@ -37,6 +40,7 @@ class TextWindows:
         half = 2 * self.context * ((predicted - most) // self.context) >= predicted
         self.most_skipped = most if half else predicted % self.context
         self.windows = (predicted - self.most_skipped) // self.context
+        self.order = BlockOrder(self.windows, max(BLOCK // self.context, 1), max(GROUP // self.context, 1))
 
     def __len__(self) -> int:
         return -(-self.windows // self.size)
@@ -44,10 +48,56 @@ class TextWindows:
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         generator = seeded(self.seed, number)
         skipped = torch.randint(self.most_skipped + 1, (), generator=generator)
-        begins = skipped + self.context * torch.randperm(self.windows, generator=generator)
-        for part in begins.split(self.size)[start:]:
-            rows = windows(self.tokens, part, self.context + 1)
+        groups = self.order.groups(generator, (self.seed, number), start * self.size)
+        for part in batched(groups, self.size):
+            rows = windows(self.tokens, skipped + self.context * part, self.context + 1)
             yield {name: values.to(self.device) for name, values in (("input", rows[:, :-1]), ("target", rows[:, 1:]))}
+
+
+@dataclass(frozen=True)
+class BlockOrder:
+    """Numbers 0 … `count` − 1 in a random order, each once, without holding all of them.
+
+        text      |block 0|block 1|block 2|block 3|block 4|block 5|
+        groups    |block 4 and block 1|block 0 and block 5|…
+
+    Neighbours stay in one block, and all blocks of a group are shuffled together. Where there is one group, all are.
+    """
+
+    count: int
+    per_block: int
+    per_group: int
+
+    def groups(self, generator: torch.Generator, key: tuple[int, ...], start: int = 0) -> Iterator[Int64[Tensor, " _"]]:
+        """From place `start` of the order on. The first is shuffled by the generator, others by the key and their
+        number."""
+        if self.count <= self.per_group:
+            yield torch.randperm(self.count, generator=generator)[start:]
+            return
+        blocks = torch.randperm(-(-self.count // self.per_block), generator=generator)
+        for number, group in enumerate(blocks.split(max(self.per_group // self.per_block, 1))):
+            sizes = (self.count - group * self.per_block).clamp(max=self.per_block)
+            size = int(sizes.sum())
+            if start < size:
+                inside = (
+                    begin + torch.arange(length)
+                    for begin, length in zip((group * self.per_block).tolist(), sizes.tolist(), strict=True)
+                )
+                yield torch.cat([*inside])[torch.randperm(size, generator=seeded(*key, number))][start:]
+            start = max(start - size, 0)
+
+
+def batched(groups: Iterable[Int64[Tensor, " _"]], size: int) -> Iterator[Int64[Tensor, " batch"]]:
+    """In batches of `size`; the last may be smaller."""
+    rest = torch.empty(0, dtype=torch.int64)
+    for group in groups:
+        *whole, rest = torch.cat([rest, group]).split(size)
+        yield from whole
+        if len(rest) == size:
+            yield rest
+            rest = rest[:0]
+    if len(rest):
+        yield rest
 
 
 class SlidingWindows:

@@ -58,11 +58,10 @@ def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:
 def labelled_inputs(
     inputs: Inputs, labels: Array, keys: tuple[str, str], name: str, class_names: tuple[str, ...] | None = None
 ) -> LabelledInputs:
-    found = as_labels(labels, keys[1], name, class_names)
-    if len(found) != len(inputs):
+    if labels.ndim and len(labels) != len(inputs):  # before names are made for columns, of which none may have a row
         rule = f"{keys[0]} and {keys[1]} of {name} must belong together"
-        raise InputError(rule, got=f"{len(inputs):,} examples and {len(found):,} labels")
-    return LabelledInputs(inputs, found)
+        raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
+    return LabelledInputs(inputs, as_labels(labels, keys[1], name, class_names))
 
 
 def as_inputs(array: Array, key: str, name: str) -> Inputs:

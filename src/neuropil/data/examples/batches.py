@@ -1,6 +1,7 @@
-"""Examples in memory, a batch at a time."""
+"""Examples, a batch at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Int64
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from neuropil.data.batches import SpreadBatches
 from neuropil.data.examples.dataset import Examples
+from neuropil.data.prefetch import prefetched
 from neuropil.protocols import Batch, Batches
 
 
@@ -15,6 +17,12 @@ class ExampleBatches(SpreadBatches):
     """Passes over examples as ``{"input": …, "target": …}``, and their ``weight`` where they have one."""
 
     examples: Examples
+
+    def gathered(self, order: Int64[Tensor, " example"], places: Sequence[tuple[int, int]]) -> Iterator[Batch]:
+        """Pictures that are in files are read ahead."""
+        if isinstance(self.examples.inputs, Tensor):
+            return super().gathered(order, places)
+        return prefetched(partial(self.gather, order, *place) for place in places)
 
     def gather(self, order: Int64[Tensor, " example"], begin: int, end: int) -> Batch:
         if self.shuffle:

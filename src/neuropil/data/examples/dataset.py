@@ -7,21 +7,24 @@ all formats alike.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64, Shaped, UInt8
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.formats.columns import spelled
+from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import PartName, last_part
 from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.protocols import WEIGHT, Batch
 
 Task = Literal["classification", "regression", "multi_label"]
+FEW = 1_000
+"""Pictures that are read at once when they are taken: reports show some, and parts to learn from have more."""
 FAR = 1_000
 """Standard deviations from zero to the mean: beyond, float32 would lose more than the fourth digit of a feature."""
 LOOKED_AT, ENOUGH = 10_000, 0.99
@@ -86,7 +89,9 @@ class Schema(Config):
 @dataclass(frozen=True)
 class Examples:
     unit: ClassVar = "examples"
-    inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"]
+    inputs: Any
+    """Pictures [example channel height width] of bytes or numbers [example feature], as a tensor; or `PictureFiles`,
+    which are read when they are needed, and answer to the names that every system uses."""
     targets: Int64[Tensor, " example"] | Float[Tensor, "example output"]
     """Class numbers, values, or 1 for each label that an example has."""
     schema: Schema
@@ -100,7 +105,19 @@ class Examples:
 
     @property
     def keys(self) -> list[bytes]:
+        if isinstance(self.inputs, PictureFiles):
+            return self.inputs.keys
         return [row.tobytes() for row in self.inputs.numpy()]
+
+    @property
+    def sample(self) -> "Examples":
+        """All of them; of pictures that are not in memory some, which stand for all."""
+        return self if isinstance(self.inputs, Tensor) else self.take(self.inputs.spread).loaded
+
+    @property
+    def loaded(self) -> "Examples":
+        """In memory."""
+        return replace(self, inputs=self.inputs[:])
 
     @property
     def strata(self) -> Int64[Tensor, " example"]:
@@ -109,13 +126,16 @@ class Examples:
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "Examples":
         weights = None if self.weights is None else self.weights[index]
+        if isinstance(self.inputs, PictureFiles):
+            chosen = replace(self, inputs=self.inputs.take(index), targets=self.targets[index], weights=weights)
+            return chosen.loaded if len(chosen) <= FEW else chosen
         return replace(self, inputs=self.inputs[index], targets=self.targets[index], weights=weights)
 
     def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
         return {name: values.index_select(0, index) for name, values in self.named.items()}
 
     @property
-    def named(self) -> dict[str, Tensor]:
+    def named(self) -> dict[str, Any]:
         """As a batch calls them."""
         weights = {} if self.weights is None else {WEIGHT: self.weights}
         return {"input": self.inputs, "target": self.targets, **weights}
@@ -162,8 +182,9 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class Inputs:
-    values: UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
-    """Of a table, with NaN where a value is missing."""
+    values: Any
+    """A tensor of pictures [example channel height width] or of numbers [example feature], with NaN where one is
+    missing; or `PictureFiles`."""
     name: Callable[[int], str]
     """Where the example with this number comes from: "cat.png", "rows.csv row 3"."""
 
@@ -286,7 +307,7 @@ def _offsets(values: Float64[Tensor, "example feature"]) -> tuple[float, ...]:
     return tuple(torch.where((spread > 0) & (mean.abs() > FAR * spread), mean.round(), 0.0).tolist())
 
 
-def centred(inputs: Tensor, schema: Schema) -> Tensor:
+def centred(inputs: Any, schema: Schema) -> Any:
     """Inputs as the model gets them: bytes of pictures, or float32 without the offsets."""
     if schema.kind == "image":
         return inputs

@@ -29,7 +29,7 @@ from neuropil.data.examples.labels import SEPARATOR, answers_of, require_same_ki
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
 from neuropil.data.formats.columns import spelling_notes
-from neuropil.data.formats.delimited import DelimitedFile, is_delimited
+from neuropil.data.formats.delimited import CellTable, DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import (
     fit_picture,
@@ -42,6 +42,7 @@ from neuropil.data.formats.images import (
 from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory, require_unweighted
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
+from neuropil.data.formats.shards import holds_shards, read_shards
 from neuropil.data.splits import (
     PARTS,
     PartName,
@@ -73,7 +74,7 @@ class ImageDataConfig(SplitConfig):
 
 class DataConfig(ImageDataConfig):
     data: Path | InMemory | None = option(
-        None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
+        None, "IDX, a folder of images per class, NPZ, CSV, TSV, JSONL or Parquet; without it, embedded digits"
     )
     target: str | None = option(
         None, "the column of a CSV or TSV to predict; several, with commas between, are labels of 0 and 1"
@@ -97,10 +98,11 @@ class ClassificationDataConfig(DataConfig):
     )
 
 
-def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
+def prepare(config: DataConfig, seed: int, *, lazily: bool = False) -> Splits[Examples]:
     """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
-    there are none, copies of an example are in one part."""
-    parts, notes = _embedded(config) if config.data is None else _own(config.data, config)
+    there are none, copies of an example are in one part. Where it is allowed to read them `lazily`, pictures that would
+    fill much memory stay in their files."""
+    parts, notes = _embedded(config) if config.data is None else _own(config.data, config, lazily)
     return divide(parts, config, seed, notes)
 
 
@@ -122,12 +124,12 @@ def divide(
 def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
     require_unweighted(source)
+    source = source if isinstance(source, InMemory) else _in_memory(_existing(source))
     if isinstance(source, InMemory):
         part, name = _labelled_memory(source, schema), source.name
         examples = _as_examples(part, schema, name, _source(schema, len(part.inputs), name))
         return dataset.centred_examples(examples, schema)
-    path = _existing(source)
-    kind = format_of(path)
+    path, kind = source, format_of(source)
     _require_kind(path, kind, schema)
     if kind == "table":
         part = read_labelled_rows(_table(path, schema), schema.columns, answers_of(schema))
@@ -214,6 +216,8 @@ def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor
 
 
 def format_of(path: Path) -> Format:
+    if holds_shards(path):
+        return "table"
     if path.is_dir():
         return "IDX" if any(is_idx_name(file) and file.is_file() for file in path.iterdir()) else "image folder"
     if is_npz(path):
@@ -224,7 +228,7 @@ def format_of(path: Path) -> Format:
         return "image"
     if is_idx(path):
         return "IDX"
-    rule = "the data must be IDX, NPZ, CSV, TSV or images"
+    rule = "the data must be IDX, NPZ, CSV, TSV, JSONL, Parquet or images"
     raise InputError(rule, got=path.name, fix="rename it if it is one of these")
 
 
@@ -272,15 +276,15 @@ def _require_no_encoding(config: DataConfig, data: str) -> None:
         raise InputError("--encoding is that of a CSV or TSV", got=got, fix="leave it out")
 
 
-def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
-    data = data if isinstance(data, InMemory) else _existing(data)
+def _own(data: Path | InMemory, config: DataConfig, lazily: bool) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+    data = data if isinstance(data, InMemory) else _in_memory(_existing(data))
     if isinstance(data, InMemory):
         _require_no_encoding(config, data.name)
         require_no_folder_options(config, data.name)
         own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
         reading = read_memory(data.training, config.target, ignore=config.ignore, **own)
     else:
-        reading = _read_file(data, config)
+        reading = _read_file(data, config, lazily)
     reading = dataset.without_zero_weights(reading, data.name)
     _require_label_sets(reading, config, data.name)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
@@ -326,11 +330,12 @@ def _require_label_sets(reading: LabelledParts, config: DataConfig, name: str) -
         raise InputError(f"labels of {name} must be classes, or several to an example", got="one to each", fix=fix)
 
 
-def _read_file(path: Path, config: DataConfig) -> LabelledParts:
+def _read_file(path: Path, config: DataConfig, lazily: bool) -> LabelledParts:
     kind = format_of(path)
     if kind == "image folder":
         _require_no_columns(config, path.name)
-        return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
+        how = {"size": config.image_size, "skip_unreadable": config.skip_unreadable}
+        return read_image_folder(path, **how, lazily=lazily)
     require_no_folder_options(config, path.name)
     if kind == "table":
         own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
@@ -349,7 +354,14 @@ def _read_parts(
     return read_arrays(path, columns) if kind == "NPZ" else read_idx(path)
 
 
-def _table(path: Path, schema: Schema) -> DelimitedFile:
+def _in_memory(path: Path) -> Path | InMemory:
+    """The rows of JSONL and Parquet, which say themselves what their columns are."""
+    return read_shards(path) if holds_shards(path) else path
+
+
+def _table(path: Path, schema: Schema) -> CellTable:
+    if holds_shards(path):
+        return MemoryTable(read_shards(path))
     return DelimitedFile(path, encoding=schema.encoding or None)
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from neuropil.data.formats.columns import UNNAMED, Cells, find_column, is_number, short_names
 from neuropil.data.formats.lines import encoding_of, read_lines
-from neuropil.data.formats.paths import blocks_of, opened, suffix_of
+from neuropil.data.formats.paths import blocks_of, opened, require_file, require_fits, suffix_of
 from neuropil.errors import InputError, listed
 
 SUFFIXES = frozenset((".csv", ".tsv", ".tab", ".txt"))
@@ -78,6 +78,7 @@ class DelimitedFile(CellTable):
     """
 
     def __init__(self, path: Path, *, texts: bool = False, encoding: str | None = None):
+        require_fits(require_file(path))
         self.path, self.name, self.texts = path, path.name, texts
         self.encoding = "utf-8-sig" if texts else encoding or encoding_of(path)
         self.tabbed = texts and suffix_of(path) != ".csv"

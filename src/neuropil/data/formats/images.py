@@ -1,5 +1,7 @@
 """Pictures from files, and folders that hold one folder of pictures per class."""
 
+import math
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +15,10 @@ from jaxtyping import Num, UInt8
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.formats.picture_files import PictureFiles, as_names
 from neuropil.data.splits import PART_OF_WORD, PartName
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, listed, written
+from neuropil.memory import require_room
 from neuropil.progress import tracked
 
 if TYPE_CHECKING:
@@ -26,7 +30,16 @@ GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"
 LARGEST_KEPT, LARGEST_RESIZED = 256, 64
 """Pixels a side: larger pictures of one size are reduced; pictures of many sizes meet at the second at most."""
 MOST_NAMED = 20
+MOST_IN_MEMORY = 2**30
+"""Bytes of the images of a folder that are all read before training, where a system can do without."""
+LOOKED_AT = 20_000
+"""Of a folder of more images, those whose sizes are looked at, at even distances."""
 MEND = "mend or remove {}"
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+"""Of PIL, whatever a file is called: some of its others start programs (EPS), or are in no use."""
+MOST_PIXELS, MANY_PIXELS, BYTES_PER_PIXEL = 1 << 26, 1 << 20, 20
+"""Of a picture when it is decoded; so many that memory is asked about; and for each of them four bytes, in up to five
+copies."""
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -35,17 +48,42 @@ def is_image(path: Path) -> bool:
 
 
 def images_below(folder: Path) -> list[Path]:
-    """At any depth, except in hidden folders such as .ipynb_checkpoints."""
-    found = sorted(path for path in folder.rglob("*") if is_image(path) and path.is_file())
-    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    return [folder / name for name in image_names(folder)]
+
+
+def image_names(folder: Path) -> list[str]:
+    """Of those at any depth, except in hidden folders such as .ipynb_checkpoints. Millions of names are no burden,
+    where paths would be."""
+    found, folders = list[str](), [""]
+    while folders:
+        above = folders.pop()
+        with os.scandir(folder / above) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    folders.append(f"{above}{entry.name}/")
+                elif os.path.splitext(entry.name)[1].lower() in SUFFIXES and is_image(Path(entry.name)):
+                    found += [f"{above}{entry.name}"] if entry.is_file() else []
+    return sorted(found, key=lambda name: name.split("/"))
 
 
 def read_image_folder(
-    root: Path, shape: tuple[int, ...] | None = None, *, size: int | None = None, skip_unreadable: bool = False
+    root: Path,
+    shape: tuple[int, ...] | None = None,
+    *,
+    size: int | None = None,
+    skip_unreadable: bool = False,
+    lazily: bool = False,
 ) -> LabelledParts:
     """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them, or squares
-    of `size` pixels a side."""
-    files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
+    of `size` pixels a side. Where it is allowed to read them `lazily`, many stay in their files."""
+    folders = part_folders(root)
+    names = {part: names_by_class(folder) for part, folder in folders.items()}
+    if lazily and shape is None and (found := _lazily(root, folders, names, size, skip_unreadable)):
+        return found
+    files = {
+        part: {label: [folders[part] / name for name in inside] for label, inside in classes.items()}
+        for part, classes in names.items()
+    }
     everything = [path for classes in files.values() for paths in classes.values() for path in paths]
     bad: dict[Path, InputError] = {}
     note, learning = "", shape is None
@@ -61,6 +99,45 @@ def read_image_folder(
     if not learning:
         require_readable(bad)
     return LabelledParts(parts, note=note, notes=unreadable_notes(bad, len(everything), root, skip_unreadable))
+
+
+def _lazily(
+    root: Path,
+    folders: Mapping[PartName, Path],
+    names: Mapping[PartName, Mapping[str, Sequence[str]]],
+    size: int | None,
+    skip_unreadable: bool,
+) -> LabelledParts | None:
+    """None where all would fit into memory well."""
+    below = {part: folder.relative_to(root).as_posix() for part, folder in folders.items()}
+    everything = as_names(
+        [f"{below[part]}/{name}" for part, classes in names.items() for inside in classes.values() for name in inside]
+    )
+    count, bad = len(everything), dict[Path, InputError]()
+    looked_at = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(int))
+    shape, note = common_shape([root / os.fsdecode(name) for name in everything[looked_at]], bad, size)
+    if count * math.prod(shape) <= MOST_IN_MEMORY:
+        return None
+    if skip_unreadable:
+        for path in tracked([root / os.fsdecode(name) for name in everything], "Checking images"):
+            try:
+                read_picture(path, shape)
+            except InputError as error:
+                bad[path] = error
+    notes = unreadable_notes(bad, count, root, skip_unreadable)
+    parts, begin = dict[PartName, LabelledInputs](), 0
+    for part, classes in names.items():
+        end = begin + sum(map(len, classes.values()))
+        positions = np.repeat(np.arange(len(classes)), [len(inside) for inside in classes.values()])
+        own = everything[begin:end]
+        good = np.array([root / os.fsdecode(name) not in bad for name in own]) if bad else np.ones(len(own), bool)
+        pictures = PictureFiles(root, own[good], shape, read_picture)
+        named = Inputs(pictures, lambda index, own=own[good]: Path(os.fsdecode(own[index])).as_posix())
+        parts[part] = LabelledInputs(named, Labels(positions[good], tuple(classes)))
+        begin = end
+    sentence = f"The images would take {written(count * math.prod(shape))} and are read from their files when needed"
+    sampled = f"; {len(looked_at):,} of them tell the common size" if len(looked_at) < count else ""
+    return LabelledParts(parts, note=note, notes=(*notes, f"{sentence}{sampled}."))
 
 
 def unreadable_notes(bad: Mapping[Path, InputError], count: int, root: Path, skip: bool) -> tuple[str, ...]:
@@ -104,8 +181,9 @@ def part_folders(root: Path) -> dict[PartName, Path]:
     }
 
 
-def images_by_class(folder: Path) -> dict[str, list[Path]]:
-    classes = {inner.name: images_below(inner) for inner in visible_folders(folder)}
+def names_by_class(folder: Path) -> dict[str, list[str]]:
+    """Names of images below the folder."""
+    classes = {inner.name: [f"{inner.name}/{name}" for name in image_names(inner)] for inner in visible_folders(folder)}
     if not classes:
         loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
         found = listed(contents(folder)) or "an empty folder"
@@ -184,6 +262,7 @@ def read_images(
     """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none. Those
     that cannot be read are refused, all at once, or added to `bad` and left out."""
     unreadable = {} if bad is None else bad
+    require_room(f"{len(paths):,} images of {shape[1]}×{shape[2]}", len(paths) * math.prod(shape))
     images = torch.empty(len(paths), *shape, dtype=torch.uint8)
     good: list[Path] = []
     for path in tracked(paths, "Reading images"):
@@ -218,6 +297,7 @@ def fit_picture(image: "Image", shape: tuple[int, ...], name: str) -> UInt8[Tens
     """Upright, in grey or colour, and of the size."""
     from PIL import Image, ImageOps
 
+    require_pixels(image, name)
     channels, height, width = shape
     if channels not in MODES:
         raise InputError(f"a model of {channels} channels must get its images as arrays", got=name)
@@ -226,6 +306,16 @@ def fit_picture(image: "Image", shape: tuple[int, ...], name: str) -> UInt8[Tens
         upright = upright.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3)
     pixels = np.array(upright).reshape(height, width, channels)
     return torch.from_numpy(rearrange(pixels, "height width channel -> channel height width").copy())
+
+
+def require_pixels(image: "Image", name: str) -> None:
+    """Before any is decoded: a file of a few bytes may say that it has as many as it likes."""
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        got, fix = f"{width:,}×{height:,} in {name}", "reduce its size"
+        raise InputError(f"a picture may have {MOST_PIXELS:,} pixels", got=got, fix=fix)
+    if width * height > MANY_PIXELS:
+        require_room(f"the picture {name}", BYTES_PER_PIXEL * width * height)
 
 
 def is_picture(thing: object) -> bool:
@@ -261,7 +351,7 @@ def open_image(path: Path) -> Iterator["Image"]:
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             yield image
     except InputError:
         raise

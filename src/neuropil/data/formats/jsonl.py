@@ -12,9 +12,9 @@ NUMBER = "a number"
 JSON_TYPES = {dict: "an object", list: "a list", str: "a text", int: NUMBER, float: NUMBER, bool: "a truth value"}
 
 
-def read_objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def read_objects(path: Path, *, progress: bool = True) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The number of each line and its object, lazily."""
-    for number, line in enumerate(read_lines(path, progress=True), 1):
+    for number, line in enumerate(read_lines(path, progress=progress), 1):
         yield number, _parsed(line, number, path.name) if line.strip() else {}
 
 

@@ -70,11 +70,43 @@ def read_lines(path: Path, *, progress: bool = False) -> Iterator[str]:
             yield from lines
 
 
+def read_characters(path: Path) -> Iterator[str]:
+    """The text of a file without the end of its last line, in pieces of a block each, however long its lines are. It
+    is what `read_lines` would give, with a line feed between each two."""
+    lines, held = 1, ""
+    with opened(require_file(path)) as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for block in blocks_of(file, path, lambda: file.read(BYTES_PER_BLOCK), progress=False):
+            try:
+                text = held + decoder.decode(block)
+            except UnicodeDecodeError as cause:
+                # What the decoder held back of the block before has no line feed.
+                raise _not_utf8(
+                    path.name, lines + held.count("\n") + cause.object.count(b"\n", 0, cause.start)
+                ) from cause
+            # What may be the end of the last line, and half of a line's end, waits for the next block.
+            text, held = _without_last_end(text)
+            lines += text.count("\n")
+            yield text.replace("\r\n", "\n")
+        if decoder.getstate()[0]:
+            raise _not_utf8(path.name, lines + held.count("\n"))
+
+
+def _without_last_end(text: str) -> tuple[str, str]:
+    """A text, and the line feed or carriage return at its end."""
+    kept = text.removesuffix("\n").removesuffix("\r")
+    return kept, text[len(kept) :]
+
+
+def _not_utf8(name: str, line: int) -> InputError:
+    return InputError(f"{name} must be text in UTF-8", got=f"other bytes in line {line:,}", fix="save it as UTF-8")
+
+
 def _lines_of(block: bytes, number: int, name: str) -> list[str]:
     try:
         text = block.decode("utf-8")
     except UnicodeDecodeError as cause:
-        line = number + block.count(b"\n", 0, cause.start)
-        got = f"other bytes in line {line:,}"
-        raise InputError(f"{name} must be text in UTF-8", got=got, fix="save it as UTF-8") from cause
+        raise _not_utf8(name, number + block.count(b"\n", 0, cause.start)) from cause
     return text.removesuffix("\n").removesuffix("\r").replace("\r\n", "\n").split("\n")

@@ -1,19 +1,22 @@
 """NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them."""
 
+import io
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
+from jaxtyping import Shaped
 
 from neuropil.data.examples.arrays import as_features, as_inputs, labelled_inputs, labelled_parts
 from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts
 from neuropil.data.formats.arrays import describe_array
+from neuropil.data.formats.npy import DamagedArrayError, ObjectArrayError, read_npy
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
 
@@ -24,7 +27,39 @@ ROLE_OF_WORD: Mapping[str, Role] = {
     **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
 }
 CLASS_NAMES = ("classes", "class_names", "target_names", "label_names")
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, DamagedArrayError)
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""As np.savez and np.savez_compressed write them."""
+MOST_UNPACKED = 1_100
+"""Bytes of a byte that was packed: DEFLATE makes no more than 1,032 of one, and a little for short ones."""
+
+
+class Bundle:
+    """An opened file, whose arrays are read when they are asked for."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str):
+        self.archive, self.name = archive, name
+        self.members = {_key(info): info for info in archive.infolist()}
+        if several := [key for key, count in Counter(map(_key, archive.infolist())).items() if count > 1]:
+            raise InputError(
+                f"{name} must hold each array once", got=f"{several[0]!r} twice", fix="remove one of the two"
+            )
+
+    @property
+    def files(self) -> list[str]:
+        return list(self.members)
+
+    def __getitem__(self, key: str) -> Shaped[np.ndarray, "..."]:
+        info = self.members[key]
+        most = MOST_UNPACKED * info.compress_size if info.compress_type == zipfile.ZIP_DEFLATED else info.compress_size
+        if info.compress_type not in PACKINGS or info.file_size > most:
+            raise DamagedArrayError
+        with self.archive.open(info) as file:
+            return read_npy(cast(io.BufferedIOBase, file), info.file_size, f"{key} of {self.name}")
+
+
+def _key(info: zipfile.ZipInfo) -> str:
+    return info.filename.removesuffix(".npy")
 
 
 def is_npz(path: Path) -> bool:
@@ -64,7 +99,7 @@ def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
         return as_features(as_inputs(bundle[key], key, path.name), columns)
 
 
-def input_keys(path: Path, bundle: NpzFile) -> dict[PartName, str]:
+def input_keys(path: Path, bundle: Bundle) -> dict[PartName, str]:
     keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
     if not keys and len(bundle.files) != 1:
         rule = f"{path.name} must hold x, images or inputs"
@@ -73,17 +108,17 @@ def input_keys(path: Path, bundle: NpzFile) -> dict[PartName, str]:
 
 
 @contextmanager
-def open_npz(path: Path) -> Iterator[NpzFile]:
+def open_npz(path: Path) -> Iterator[Bundle]:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as bundle:
-            yield bundle
+        with zipfile.ZipFile(path) as archive:
+            yield Bundle(archive, path.name)
     except InputError:
         raise
+    except ObjectArrayError as cause:
+        rule = f"the arrays of {path.name} must hold numbers or text"
+        got = "Python objects, which could run code when they are read"
+        raise InputError(rule, got=got, fix="give the array a dtype before np.savez") from cause
     except DAMAGE as cause:
-        if "allow_pickle" in str(cause) and zipfile.is_zipfile(path):
-            rule = f"the arrays of {path.name} must hold numbers or text"
-            got = "Python objects, which could run code when they are read"
-            raise InputError(rule, got=got, fix="give the array a dtype before np.savez") from cause
         rule = f"{path.name} must be a whole NPZ file"
         raise InputError(rule, got="a damaged or different one", fix="write it with np.savez") from cause
 
@@ -103,7 +138,7 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
     return found
 
 
-def class_names(path: Path, bundle: NpzFile) -> tuple[str, ...] | None:
+def class_names(path: Path, bundle: Bundle) -> tuple[str, ...] | None:
     """In the order of the numbers that stand for them, if the bundle holds them."""
     key = next((key for key in bundle.files if key.lower() in CLASS_NAMES), None)
     if key is None:
@@ -116,7 +151,7 @@ def class_names(path: Path, bundle: NpzFile) -> tuple[str, ...] | None:
 
 def read_part(
     path: Path,
-    bundle: NpzFile,
+    bundle: Bundle,
     keys: Mapping[tuple[PartName, Role], str],
     part: PartName,
     names: tuple[str, ...] | None = None,

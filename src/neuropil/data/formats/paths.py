@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from neuropil.errors import InputError, closest
+from neuropil.memory import require_room
 from neuropil.progress import tracked
 
 Block = TypeVar("Block")
+PART_OF_ROWS = "give a part of its rows"
 
 
 def suffix_of(path: Path) -> str:
@@ -31,6 +33,11 @@ def require_file(path: Path, what: str = "texts") -> Path:
     if path.is_dir():
         raise InputError(f"{what} are read from files", got=f"the folder {path.as_posix()!r}")
     return require_path(path, f"{what} are read from files that exist")
+
+
+def require_fits(path: Path) -> None:
+    """Of a file whose rows are all held in memory, which takes as many bytes as it has, or more."""
+    require_room(path.name, path.stat().st_size, fix=PART_OF_ROWS)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from neuropil.data.formats.delimited import DelimitedFile, Record, read_records,
 from neuropil.data.formats.lines import Tally, count_copies
 from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.formats.paths import require_file
+from neuropil.data.formats.shards import holds_shards, read_shards
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.splits import SplitConfig, Splits, split
@@ -58,11 +59,11 @@ class TextColumns(NamedTuple):
 class LabelledTextConfig(SplitConfig):
     weighted = True
     data: Path | InMemory | None = option(
-        None, "TSV or CSV of texts with labels; default sentences of libraries' documentation"
+        None, "TSV, CSV, JSONL or Parquet of texts with labels; default sentences of libraries' documentation"
     )
-    text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
-    label_column: str | None = option(None, "the column of the TSV or CSV that holds the labels, where it is not clear")
-    weight_column: str | None = option(None, "the column of the TSV or CSV with the weight of each text in the loss")
+    text_column: str | None = option(None, "the column that holds the texts, where it is not clear")
+    label_column: str | None = option(None, "the column that holds the labels, where it is not clear")
+    weight_column: str | None = option(None, "the column with the weight of each text in the loss")
 
     @property
     def columns(self) -> TextColumns:
@@ -96,6 +97,8 @@ def read_labelled_texts(
 ) -> tuple[LabelledTexts, list[str]]:
     """All texts that have a label, and notes on the others. `classes` are those of a trained model; `weight` names the
     column of weights in the loss."""
+    if not isinstance(source, InMemory) and source.exists() and holds_shards(source):
+        source = read_shards(source)
     if isinstance(source, InMemory):
         file = read_labelled_memory(source, columns, classes, weight)
     else:

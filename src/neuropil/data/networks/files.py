@@ -38,7 +38,7 @@ def parse_network(text: str, name: str, keys: NetworkKeys) -> NetworkTables:
         content = tomllib.loads(text)
     except RecursionError as cause:
         raise InputError(f"{name} must be a TOML file", got="brackets in brackets without end") from cause
-    except tomllib.TOMLDecodeError as cause:
+    except ValueError as cause:  # of TOML, or of Python about a number of thousands of digits
         problem = str(cause)[0].lower() + str(cause)[1:]
         raise InputError(f"{name} must be a TOML file", got=f"a mistake in it ({problem})") from cause
     sections = ("groups", *keys.lists)

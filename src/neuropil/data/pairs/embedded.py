@@ -20,6 +20,7 @@ from torch import Tensor
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 from neuropil.randomness import mix, seeded
 
 CODES_AND_NAMES = (
@@ -84,6 +85,7 @@ class DrawnDate(NamedTuple):
 @cache
 def date_formats() -> Mapping[str, Sequence[DateFormat]]:
     """All ways to write a date, by the name of the language."""
+    require_extra("translation", "the embedded data set of dates")
     return {name: _formats_of(code) for code, name in LANGUAGES.items()}
 
 

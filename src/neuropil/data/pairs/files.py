@@ -26,6 +26,7 @@ from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.embedded import make_dates
 from neuropil.data.splits import CappedSplitConfig, Splits, split
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 
 SOURCES = ColumnRole("sources", "--source-column", "source src input original text question")
 TARGETS = ColumnRole("targets", "--target-column", "target tgt trg output translation answer")
@@ -230,6 +231,7 @@ def _is_usual(name: str) -> bool:
 @cache
 def _languages() -> frozenset[str]:
     """ "german" and "de" and "pt-br". Codes of three letters are left out: too many of them are English words."""
+    require_extra("translation", "a file of pairs")
     from babel import Locale
 
     named = Locale("en").languages

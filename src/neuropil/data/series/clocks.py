@@ -12,6 +12,8 @@ from zoneinfo import available_timezones
 import numpy as np
 from jaxtyping import Int64, Shaped
 
+from neuropil.extras import require_extra
+
 Dates: TypeAlias = Shaped[np.ndarray, "..."]
 """numpy datetime64[s], without a time zone: their clock is known apart from them."""
 
@@ -27,6 +29,7 @@ def without_offset(text: str) -> str:
 def find_clock(instants: Dates, offsets: Int64[np.ndarray, " date"]) -> str:
     """From dates in UTC and their offsets in seconds: the one offset, the first time zone whose offsets these are or,
     where there is none, UTC."""
+    require_extra("forecasting", "a series with the clock of a time zone")
     from babel.core import get_global
 
     if len(found := np.unique(offsets)) == 1:

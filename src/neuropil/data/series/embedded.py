@@ -9,6 +9,7 @@ from jaxtyping import Float64
 
 from neuropil.data.series.dataset import Series, SeriesTable, mean_of_each
 from neuropil.data.series.steps import TimeStep
+from neuropil.extras import require_extra
 
 DatasetName = Literal["sunspots", "co2"]
 
@@ -21,6 +22,7 @@ class Embedded:
 
 def load_sunspots() -> SeriesTable:
     """Spots on the sun, the mean of each year from 1700 to 2008; they come and go in about eleven years."""
+    require_extra("forecasting", "the series of the sunspots")
     from statsmodels.datasets import sunspots
 
     table: Any = sunspots.load_pandas().data
@@ -33,6 +35,7 @@ def load_sunspots() -> SeriesTable:
 
 def load_co2() -> SeriesTable:
     """Carbon dioxide at Mauna Loa in parts per million, from 1958 to 2001: for each month the mean of its weeks."""
+    require_extra("forecasting", "the series of carbon dioxide")
     from statsmodels.datasets import co2
 
     table: Any = co2.load_pandas().data

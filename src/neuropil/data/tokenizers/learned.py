@@ -21,7 +21,8 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from neuropil.data.tokenizers import published
 from neuropil.data.tokenizers.byte_level import byte_labels, byte_of_letter, bytes_of
-from neuropil.data.tokenizers.encoding import encode_all, own_threads
+from neuropil.data.tokenizers.encoding import encode_all, fingerprint_of, own_threads
+from neuropil.data.tokenizers.parsed import parse_tokenizer, refused_by_library
 from neuropil.data.tokenizers.published import CONTINUED, FAMILIES, WORD_END, PublishedTokenizer
 from neuropil.errors import RunError
 from neuropil.files import write_text
@@ -67,6 +68,12 @@ class Tokenizer:
     def __len__(self) -> int:
         return len(self._ids)
 
+    independent_words = True
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self._tokenizer)
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers without start and end."""
         if self.kind == "characters":
@@ -89,13 +96,12 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         rule = f"{path} must be the tokenizer that neuropil wrote"
-        try:
+        if not path.exists():
+            raise RunError(rule, got="no such file", fix="train again or restore it")
+        with refused_by_library(RunError(rule, got="a damaged file or another kind", fix="train again or restore it")):
             content = path.read_text(encoding="utf-8")
-            tokenizer = tokenizers.Tokenizer.from_str(content)
+            tokenizer = parse_tokenizer(content)
             kind = KIND_OF_SPLIT[json.loads(content)["pre_tokenizer"]["type"]]
-        except Exception as cause:  # the library raises nothing more special than this
-            got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file or another kind"
-            raise RunError(rule, got=got, fix="train again or restore it") from cause
         if tuple(map(tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
             raise RunError(rule, got="one with other special tokens", fix="train again or restore it")
         return cls(kind, tokenizer)

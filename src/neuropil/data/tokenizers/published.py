@@ -15,7 +15,8 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
-from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all, fingerprint_of
+from neuropil.data.tokenizers.parsed import UnfitTokenizerError, parse_tokenizer, refused_by_library
 from neuropil.errors import InputError
 from neuropil.files import write_text
 
@@ -71,22 +72,36 @@ class PublishedTokenizer:
         self.max_length = longest if isinstance(longest, int) and longest < NO_LIMIT else None
         self._added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
         self._before, self._after = _surrounding(tokenizer)
+        if tokenizer.decoder is None:
+            raise UnfitTokenizerError("no decoder")
 
     @classmethod
     def load(cls, folder: str | Path) -> "PublishedTokenizer":
         folder = Path(folder)
         require_files(folder)
         config = _read_json(folder / SPECIAL_FILE) | _read_json(folder / CONFIG_FILE)
-        if (folder / TOKENIZER_FILE).exists():
-            tokenizer, family = _read_tokenizer(folder / TOKENIZER_FILE)
-        elif (folder / "vocab.txt").exists():
-            tokenizer, family = _read_word_pieces(folder / "vocab.txt", config), "bert"
-        else:
-            tokenizer, family = _read_merges(folder, config)
-        return cls(tokenizer, family, {**FAMILIES[family].special, **config})
+        rule = f"the tokenizer's files in {folder} must fit together"
+        with refused_by_library(InputError(rule, got="some that do not", fix="download them again")):
+            if (folder / TOKENIZER_FILE).exists():
+                tokenizer, family = _read_tokenizer(folder / TOKENIZER_FILE)
+            elif (folder / "vocab.txt").exists():
+                tokenizer, family = _read_word_pieces(folder / "vocab.txt", config), "bert"
+            else:
+                tokenizer, family = _read_merges(folder, config)
+            return cls(tokenizer, family, {**FAMILIES[family].special, **config})
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self._tokenizer)
+
+    @property
+    def independent_words(self) -> bool:
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        reaching = any(token.lstrip or token.rstrip or len(token.content.split()) > 1 for token in added)
+        return not reaching and "add_prefix_space=True" not in repr(self._tokenizer.pre_tokenizer)
 
     def encode(self, texts: Sequence[str], *, special: bool = False, longest: int | None = None) -> list[list[int]]:
         """Token numbers, with `special` between start and end; what is longer than `longest` loses its end."""
@@ -146,10 +161,8 @@ def require_files(folder: Path) -> None:
 
 
 def _read_tokenizer(path: Path) -> tuple[tokenizers.Tokenizer, FamilyName]:
-    try:
-        tokenizer = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as cause:  # the library raises nothing more special than this
-        raise _damaged(path) from cause
+    with refused_by_library(_damaged(path)):
+        tokenizer = parse_tokenizer(path.read_text(encoding="utf-8"))
     kind = type(tokenizer.model).__name__
     if kind == "WordPiece":
         return tokenizer, "bert"
@@ -192,7 +205,9 @@ def finish_word_pieces(tokenizer: tokenizers.Tokenizer, first: str, last: str) -
 
 
 def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, FamilyName]:
-    try:
+    rule = f"{folder} must hold a vocab.json and a merges.txt that belong together"
+    got, fix = "damaged files, or those of different tokenizers", "take both from where the model comes from"
+    with refused_by_library(InputError(rule, got=got, fix=fix)):
         vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # Only CLIP marks the ends of words.
         marked = any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary)
@@ -205,10 +220,6 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
             unknown = _content(special["unk_token"])
             model = models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown)
             tokenizer = tokenizers.Tokenizer(model)
-    except Exception as cause:  # the library raises nothing more special than this
-        rule = f"{folder} must hold a vocab.json and a merges.txt that belong together"
-        got = "damaged files, or those of different tokenizers"
-        raise InputError(rule, got=got, fix="take both from where the model comes from") from cause
     tokenizer.decoder = decoders.ByteLevel()
     _require_tokens(folder / "vocab.json", vocabulary, special["eos_token"])
     if family == "clip":

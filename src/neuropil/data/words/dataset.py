@@ -6,9 +6,10 @@ Word 0 is the most frequent one; `END` stands after each sentence. The row lies 
 that a corpus may be larger than memory: it takes four bytes for each word.
 """
 
+import mmap
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -52,9 +53,10 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class EncodedWords:
-    """Sentences as word numbers, each with `END` after it."""
+    """Sentences as word numbers, each with `END` after it. `pages` are those of the file, where they are in one."""
 
     numbers: Int32[np.ndarray, " place"]
+    pages: mmap.mmap | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         """Words."""
@@ -67,6 +69,16 @@ class EncodedWords:
     def blocks(self) -> Iterator[Int32[np.ndarray, " place"]]:
         for begin in range(0, len(self.numbers), NUMBERS_AT_ONCE):
             yield self.numbers[begin : begin + NUMBERS_AT_ONCE]
+            self.release()
+
+    def release(self) -> None:
+        """Give back what was read of the file, so that it does not count as memory of this process."""
+        if self.pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.pages.madvise(mmap.MADV_DONTNEED)
+
+    @property
+    def num_sentences(self) -> int:
+        return sum(int((block == END).sum()) for block in self.blocks())
 
     def counts(self, size: int) -> Int64[np.ndarray, " word"]:
         return sum(
@@ -98,5 +110,6 @@ class NumberFile:
             if not self.length:  # nothing cannot be mapped
                 return EncodedWords(np.empty(0, np.int32))
             file.flush()
-            # "r+", for compiled functions are compiled once more for what cannot be written
-            return EncodedWords(np.memmap(file, np.int32, mode="r+", shape=(self.length,)).view(np.ndarray))
+            # One that can be written, for compiled functions are compiled once more for what cannot.
+            pages = mmap.mmap(file.fileno(), 0)
+            return EncodedWords(np.frombuffer(pages, np.int32), pages)

@@ -7,21 +7,22 @@ holds more of it than a block. Blocks of sentences are held out at even distance
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from neuropil.config import option
-from neuropil.data.corpus.files import CORPUS, files_in, names_of
-from neuropil.data.formats.lines import read_lines
+from neuropil.data.corpus.files import names_of, require_no_column
+from neuropil.data.corpus.sources import CORPUS, text_files
 from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.splits import PARTS, PartName, SplitConfig, scoring_share, validation_share
 from neuropil.data.words.dataset import END, UNKNOWN, EncodedWords, NumberFile, Vocabulary, WordCorpus
 from neuropil.data.words.embedded import docstring_paragraphs
 from neuropil.data.words.phrases import find_phrases, join_phrases, with_phrases
 from neuropil.errors import InputError
+from neuropil.progress import measured
 
 WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
 """Letters and digits of any language, with hyphens, apostrophes and underscores inside: don't, twenty-one, new_york."""
@@ -33,8 +34,11 @@ MOST_DIFFERENT = 20_000_000
 
 class WordDataConfig(SplitConfig):
     data: tuple[Path, ...] | InMemory = option(
-        (), "your own texts in UTF-8, plain or gzip, or folders of them; without it, docstrings of installed libraries"
+        (),
+        "your own texts: files in UTF-8, JSONL or Parquet, folders or patterns of them; without it, docstrings of "
+        "installed libraries",
     )
+    text_column: str | None = option(None, "the column of JSONL or Parquet that holds the texts, where it is not clear")
     sentence: Literal["line", "paragraph"] = option(
         "line", "what contexts do not reach beyond: a line, or lines up to an empty one"
     )
@@ -49,6 +53,11 @@ class WordDataConfig(SplitConfig):
 
 def prepare_words(config: WordDataConfig) -> WordCorpus:
     learned, own = training_part(config.data)
+    notes: list[str] = []
+    if isinstance(learned, InMemory) or not learned:
+        require_no_column(config.text_column, names_of(learned) if learned else "the embedded text")
+    else:
+        notes += text_files(learned, config.text_column).notes
 
     def sentences_in_parts() -> Iterator[tuple[PartName, list[str]]]:
         yield from in_parts(words_of(learned, config), config, own)
@@ -60,7 +69,6 @@ def prepare_words(config: WordDataConfig) -> WordCorpus:
     vocabulary = Vocabulary.most_frequent(counts, min_count=config.min_count)
     require_words(vocabulary, counts, config)
     parts = encode(sentences_in_parts(), vocabulary)
-    notes: list[str] = []
     for _ in range(config.phrases):
         train, size = parts["train"], len(vocabulary)
         phrases = find_phrases(train, vocabulary, discount=config.min_count, threshold=config.phrase_threshold)
@@ -92,7 +100,7 @@ def words_of(source: Sequence[Path] | InMemory, config: WordDataConfig) -> Itera
         for words in tokenised:
             yield [fold(require_word(word), config) for word in words if word != ""]
         return
-    for text in sentences(lines_of(source), config.sentence):
+    for text in sentences(lines_of(source, config.text_column), config.sentence):
         if words := WORD.findall(fold(text, config)):
             yield words
 
@@ -119,15 +127,14 @@ def word_lists(source: InMemory) -> list[list[str]]:
     return columns[0] if len(columns) == 1 and isinstance(columns[0], list) and isinstance(columns[0][0], list) else []
 
 
-def lines_of(source: Sequence[Path] | InMemory) -> Iterator[str]:
+def lines_of(source: Sequence[Path] | InMemory, text_column: str | None = None) -> Iterator[str]:
     """With an empty line after each text."""
     if isinstance(source, InMemory):
         for text in source.only_texts(CORPUS):
             yield from (*text.split("\n"), "")
     elif source:
-        for path in chain.from_iterable(files_in(path) if path.is_dir() else [path] for path in source):
-            yield from read_lines(path, progress=True)
-            yield ""
+        files = text_files(source, text_column)
+        yield from measured(files.lines(), f"Reading {files.name}", len, files.num_bytes)
     else:
         yield from docstring_paragraphs()
 

@@ -52,7 +52,8 @@ class Job:
     started: float | None = None
     ended: float | None = None
     asked: float | None = None
-    """When it was told to stop."""
+    """When it was told to stop, by the monotonic clock of the machine, which nobody sets; its process is gone with the
+    machine's next start too."""
     pid: int | None = None
     began: str | None = None
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from neuropil.errors import InputError, RunError, nearest
+from neuropil.files import make_folder, remove_parts, storing
+from neuropil.http.json_values import finite
 from neuropil.lab.forms import FilledForm
-from neuropil.lab.json_values import finite
 from neuropil.lab.queue import processes
 from neuropil.lab.queue.feed import Feed
 from neuropil.lab.queue.job import ENDED, Job, JobState, last_lines, outcome, read_progress
@@ -40,8 +41,9 @@ PROGRAM = (sys.executable, "-m", "neuropil")
 def lock(runs: Path) -> IO[str]:
     """A file that is held open for as long as one lab works on a folder of runs."""
     folder = runs.absolute() / LAB / "jobs"
-    folder.mkdir(parents=True, exist_ok=True)
-    held = (folder / "lock").open("w")
+    make_folder(folder)
+    with storing(folder / "lock"):
+        held = (folder / "lock").open("w")
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -74,6 +76,7 @@ class Jobs:
 
     def __enter__(self) -> "Jobs":
         self.locked = lock(self.runs)
+        remove_parts(self.folder)
         for path in sorted(self.folder.glob("*.json")):
             try:
                 job = Job.read(path)
@@ -224,7 +227,7 @@ class Jobs:
         return job
 
     def _interrupt(self, job: Job, state: JobState) -> Job:
-        job.asked = time.time()
+        job.asked = time.monotonic()
         if job.pid is not None and processes.began(job.pid) == job.began:  # else it has just ended
             processes.interrupt(job.pid)
         return self._change(job, state)
@@ -269,7 +272,7 @@ class Jobs:
                 self._follow(job)
                 if code is not False:
                     self._end(job, code)
-                elif job.state == "stopping" and time.time() - (job.asked or 0.0) > self.seconds_to_stop and job.pid:
+                elif job.state == "stopping" and job.pid and self._overdue(job):
                     processes.kill(job.pid)
             waiting = sorted((each for each in self.jobs.values() if each.state == "queued"), key=lambda job: job.place)
             free = self.at_once - sum(each.active for each in self.jobs.values())
@@ -279,6 +282,9 @@ class Jobs:
             if self.looks % LOOKS_BETWEEN_LISTINGS == 0 and (listed := self._listing()) != self.listed:
                 self.listed = listed
                 self.feed.publish({"event": "runs"})
+
+    def _overdue(self, job: Job) -> bool:
+        return job.asked is None or time.monotonic() - job.asked > self.seconds_to_stop
 
     def _ended(self, job: Job) -> int | bool | None:
         """Its exit code, which is None where only the process that started it was told; False while it is alive."""
@@ -294,7 +300,8 @@ class Jobs:
         self._change(job, *outcome(job, code, self._log(job), self.runs / job.run))
         ended = sorted((each for each in self.jobs.values() if each.state in ENDED), key=lambda job: job.ended or 0.0)
         for old in ended[:-MOST_ENDED]:
-            self.remove(old.id)
+            if old is not job:  # the clock may have been set back meanwhile
+                self.remove(old.id)
 
     def _follow(self, job: Job) -> None:
         for news in self.following[job.id].news():

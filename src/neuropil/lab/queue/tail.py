@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neuropil.lab.json_values import finite
+from neuropil.http.json_values import finite
 
 
 class Added(NamedTuple):

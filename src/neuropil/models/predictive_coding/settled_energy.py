@@ -83,6 +83,10 @@ class SettledEnergy(Objective[PredictiveCoding]):
         weight = measured_weight(loss_weights(batch, energy))
         return {**self.scores.metrics(examples), "loss": energy, "energy": energy, **weight}
 
+    @property
+    def replicated_state(self) -> list[str]:
+        return [f"stretched.{number}" for number in range(len(self.stretched))]
+
     def state_dict(self) -> Mapping[str, Tensor]:
         states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
         states |= {f"error.{number}": error for number, error in enumerate(self.kept_errors)}

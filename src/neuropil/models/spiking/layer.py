@@ -98,10 +98,11 @@ AT_ONCE = 1024
 
 
 def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
-    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops on a CPU."""
+    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops on a CPU, which an exported graph
+    cannot hold."""
     if drive.dtype not in (torch.float32, torch.float64):
         drive = drive.float()  # autocast: what is added up over time keeps its digits
-    if drive.device.type != "cpu":
+    if drive.device.type != "cpu" or torch.compiler.is_exporting():
         return in_steps(drive, firing).spikes
     run = torch.compiler.disable(SurrogateSpikes.apply) if torch.compiler.is_compiling() else SurrogateSpikes.apply
     return cast(Any, run)(drive, firing)

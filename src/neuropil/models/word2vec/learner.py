@@ -151,6 +151,7 @@ class WordLearner(ABC):
         # In another order in each pass: what is read last would be remembered best.
         order = torch.randperm(len(self), generator=seeded(self.seed, "order", epoch)).numpy()
         total, examples = self.descend(order[first : first + len(rates)], rates, mix(self.seed, "pass", epoch))
+        self.words.release()
         return ChunkLosses(total, examples, round(len(self.words) * len(rates) / len(self)))
 
     @abstractmethod

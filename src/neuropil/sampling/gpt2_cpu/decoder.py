@@ -1,4 +1,4 @@
-"""Decoding at the speed of memory: one text, one token at a time, by a kernel that reads every weight of GPT-2 once.
+"""Decoding at the speed of memory, a token at a time, by a kernel that reads every weight of GPT-2 once.
 
     seconds for a token  ≥  bytes of all weights / bytes a second that the memory delivers
 
@@ -8,9 +8,8 @@ Hence fewer bytes are faster. Weights are held as
     bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
     int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij from −127 to 127: an error of at most s_i / 2
 
-and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A
-prompt goes through matrix products, all but its last token, and for them one matrix at a time is widened. Where there
-is no Numba, every token does.
+and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always.
+Where there is no Numba, PyTorch computes with widened weights.
 """
 
 import warnings
@@ -18,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -33,9 +32,12 @@ from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.positions import require_context
 from neuropil.parts.threads.team import team_of
+from neuropil.sampling.text.slots import require_tokens
 
 Precision = Literal["float32", "bfloat16", "int8"]
 ROWS_AT_ONCE = 4096
+TOKENS_AT_ONCE = 64
+"""Of a prompt: what they are on their way through a layer stays in the processor's cache."""
 BY_HEAD = "time (part head width) -> part head time width"
 ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
 
@@ -54,15 +56,9 @@ class Matrix(NamedTuple):
             return weights.float() * torch.from_numpy(self.scale)[rows, None]
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
-    def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
-        """y of several x. Rounded weights are widened into `room`, which so stays in the processor's cache."""
-        weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
-        if weights.dtype == torch.float32:
-            return F.linear(x, weights, bias)
-        wide = room[: weights.numel()].view(weights.shape)
-        if weights.dtype == torch.int8:
-            return torch.addcmul(bias, F.linear(x, wide.copy_(weights)), torch.from_numpy(self.scale))
-        return F.linear(x, wide.copy_(weights.view(torch.bfloat16)), bias)
+    def times(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
+        """By PyTorch, once weights are wide."""
+        return F.linear(x, torch.from_numpy(self.weights), torch.from_numpy(self.bias))
 
 
 class Norm(NamedTuple):
@@ -97,16 +93,31 @@ class Room(NamedTuple):
     logits: np.ndarray
 
 
+class SlottedCache:
+    """Room for the keys and values [slot context head width] of every layer, of which each slot is filled as far as its
+    text goes. Memory is reserved for whole contexts, and used as far as texts went."""
+
+    def __init__(self, shapes: Sequence[tuple[int, int, int, int]], kernel: ModuleType | None):
+        # Not NumPy's arrays: it asks for pages of 2 MB, of which a text's first token would use one in every layer.
+        self.layers = [(torch.empty(shape).numpy(), torch.empty(shape).numpy()) for shape in shapes]
+        self.listed = kernel and kernel.listed(self.layers)
+        """The same for the kernel, where there is one."""
+        self.lengths = [0] * shapes[0][0]
+
+    @property
+    def bytes_per_token(self) -> int:
+        return sum(array[0, 0].nbytes for layer in self.layers for array in layer)
+
+
 @dataclass
 class FastDecoderState:
-    """The keys and values [head context width] of every layer, filled as far as `length`."""
+    """What has been read of one text."""
 
-    caches: Sequence[tuple[np.ndarray, np.ndarray]]
-    listed: Any
-    """The same for the kernel, where there is one."""
-    wide: Tensor
-    """Room to widen a rounded matrix in: each text its own, since threads may write several at once."""
-    length: int = 0
+    cache: SlottedCache
+
+    @property
+    def length(self) -> int:
+        return self.cache.lengths[0]
 
     def reorder(self, index: Int64[Tensor, " row"]) -> None:
         """There is one row; it can be kept or dropped, but not repeated."""
@@ -129,24 +140,25 @@ class FastDecoder:
         self.layers = [packed_layer(block, precision) for block in model.blocks]
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
-        sizes = [matrix.weights.size for layer in self.layers for matrix in layer.matrices]
-        self._widest = 0 if precision == "float32" else max(sizes)
         self._kernel: ModuleType | None = None
         errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:
             self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
             errors = self._kernel.ERRORS
             self._listed = self._kernel.listed(self.layers)
-            self._read_one(self._kernel, 0, self.begin(), threads=1)  # compiles, or loads what was compiled
+            self._append(self._kernel, [0], [0], self.cache(1), 1, threads=1)  # compiles, or loads what was compiled
         except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
     def begin(self, room: int | None = None) -> FastDecoderState:
-        """Before the first token. Memory is reserved for the whole context, and used as far as the text goes."""
+        """Before the first token."""
+        return FastDecoderState(self.cache(1))
+
+    def cache(self, num_slots: int) -> SlottedCache:
+        """For so many texts."""
         width = self.config.width // self.config.heads
-        shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
-        caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
-        return FastDecoderState(caches, self._kernel and self._kernel.listed(caches), torch.empty(self._widest))
+        heads = [len(layer.projection.bias) // (3 * width) for layer in self.layers]
+        return SlottedCache([(num_slots, self.config.context, each, width) for each in heads], self._kernel)
 
     @torch.no_grad()
     def step(
@@ -156,41 +168,77 @@ class FastDecoder:
         present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
         """Logits of what follows these tokens; afterwards `state` has seen them too."""
-        self._require(tokens, state, present)
-        if self._kernel is None:
-            return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), state.wide)
-        if tokens.shape[1] > 1:
-            self._read(tokens[0, :-1], state)
-        return self._read_one(self._kernel, int(tokens[0, -1]), state, torch.get_num_threads())
+        if len(tokens) != 1:
+            raise InputError(ONE_TEXT, got=f"{len(tokens)}", fix=SEVERAL)
+        if present is not None and not present.all():
+            raise InputError("one text alone is not filled up", got="places without a token", fix="leave them out")
+        if tokens.shape[1] == 0:
+            raise InputError("a step reads at least one token", got="none")
+        return self.read(state.cache, 0, tokens[0].tolist())
 
-    def _read(self, tokens: Int64[Tensor, " new"], state: FastDecoderState) -> Float[Tensor, "new width"]:
-        """By matrix products, to the end of the last block."""
-        start, state.length = state.length, state.length + len(tokens)
-        x = self.tokens.widened(tokens) + self.positions[start : state.length]
-        for layer, cached in zip(self.layers, state.caches, strict=True):
-            keys, values = (torch.from_numpy(array)[:, : state.length] for array in cached)
-            projected = layer.projection.times(layer.attention_norm(x), state.wide)
+    def read(self, cache: SlottedCache, slot: int, tokens: Sequence[int]) -> Float[Tensor, "1 token"]:
+        """Append tokens to the text of a slot; the logits after the last of them."""
+        self._require(tokens, cache.lengths[slot] + len(tokens))
+        if self._kernel is None:
+            return self._read(tokens, slot, cache)
+        pieces = [tokens[start : start + TOKENS_AT_ONCE] for start in range(0, len(tokens), TOKENS_AT_ONCE)]
+        threads = torch.get_num_threads()
+        return [self._append(self._kernel, each, [slot] * len(each), cache, 1, threads) for each in pieces][-1]
+
+    def step_slots(
+        self, cache: SlottedCache, slots: Sequence[int], tokens: Sequence[int]
+    ) -> Float[Tensor, "row token"]:
+        """Append a token to each of the texts in different slots; the logits after it."""
+        self._require(tokens, max(cache.lengths[slot] for slot in slots) + 1)
+        if self._kernel is None:
+            return torch.cat([self._read([token], slot, cache) for slot, token in zip(slots, tokens, strict=True)])
+        return self._append(self._kernel, tokens, slots, cache, len(tokens), torch.get_num_threads())
+
+    @torch.no_grad()
+    def _append(
+        self,
+        kernel: ModuleType,
+        tokens: Sequence[int],
+        slots: Sequence[int],
+        cache: SlottedCache,
+        answers: int,
+        threads: int,
+    ) -> Float[Tensor, "answer token"]:
+        """By the kernel: to the logits of the last rows. A slot that comes several times gets its tokens in order."""
+        config, rows, answered = self.config, kernel.padded_rows(len(tokens)), kernel.padded_rows(answers)
+        places = [cache.lengths[slot] + slots[:row].count(slot) for row, slot in enumerate(slots)]
+        x = torch.zeros(rows, config.width)
+        x[: len(tokens)] = self.tokens.widened(torch.tensor(tokens)) + self.positions[places]
+        room = Room(
+            projected=np.zeros((rows, 3 * config.width), np.float32),
+            mixed=np.zeros((rows, config.width), np.float32),
+            hidden=np.zeros((rows, config.feed_forward_size), np.float32),
+            logits=np.empty((answered, config.vocabulary_size), np.float32),
+        )
+        activation = kernel.ACTIVATIONS[config.activation]
+        weights = self._listed, cache.listed, self.norm, self.output
+        of_rows = np.array(slots), np.array(places), len(tokens) - answers
+        team_of(threads).run(kernel.step, x.numpy(), *weights, room, *of_rows, activation)
+        for slot, place in zip(slots, places, strict=True):
+            cache.lengths[slot] = place + 1
+        return torch.from_numpy(room.logits)[:answers]
+
+    @torch.no_grad()
+    def _read(self, tokens: Sequence[int], slot: int, cache: SlottedCache) -> Float[Tensor, "1 token"]:
+        """By PyTorch."""
+        start, end = cache.lengths[slot], cache.lengths[slot] + len(tokens)
+        cache.lengths[slot] = end
+        x = self.tokens.widened(torch.tensor(tokens)) + self.positions[start:end]
+        for layer, cached in zip(self.layers, cache.layers, strict=True):
+            keys, values = (torch.from_numpy(array[slot, :end]).transpose(0, 1) for array in cached)
+            projected = layer.projection.times(layer.attention_norm(x))
             parts = rearrange(projected, BY_HEAD, part=3, width=keys.shape[2])
             query, keys[:, start:], values[:, start:] = parts
             mixed = rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)")
-            x = x + layer.output.times(mixed, state.wide)
-            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), state.wide))
-            x = x + layer.outer.times(hidden, state.wide)
-        return x
-
-    def _read_one(
-        self, kernel: ModuleType, token: int, state: FastDecoderState, threads: int
-    ) -> Float[Tensor, "1 token"]:
-        """By the kernel, to the logits."""
-        config = self.config
-        x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
-        sizes = (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
-        room = Room(*(np.empty(size, np.float32) for size in sizes))
-        activation = kernel.ACTIVATIONS[config.activation]
-        weights = self._listed, state.listed, self.norm, self.output
-        team_of(threads).run(kernel.step, x, *weights, room, state.length, activation)
-        state.length += 1
-        return torch.from_numpy(room.logits)[None]
+            x = x + layer.output.times(mixed)
+            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x)))
+            x = x + layer.outer.times(hidden)
+        return self.output.times(self.norm(x[-1:]))
 
     def _go_without_kernel(self, error: Exception) -> None:
         """Rounded weights are widened for good: to do it for every token would be slower than the plain path."""
@@ -203,18 +251,9 @@ class FastDecoder:
         wide = [{name: widened(getattr(layer, name)) for name in names} for layer in self.layers]
         self.layers = [layer._replace(**matrices) for layer, matrices in zip(self.layers, wide, strict=True)]
 
-    def _require(self, tokens: Tensor, state: FastDecoderState, present: Tensor | None) -> None:
-        if len(tokens) != 1:
-            raise InputError(ONE_TEXT, got=f"{len(tokens)}", fix=SEVERAL)
-        if present is not None and not present.all():
-            raise InputError("one text alone is not filled up", got="places without a token", fix="leave them out")
-        if tokens.shape[1] == 0:
-            raise InputError("a step reads at least one token", got="none")
-        low, high = tokens.aminmax()
-        if low < 0 or high >= self.config.vocabulary_size:
-            rule = f"tokens are numbers from 0 to {self.config.vocabulary_size - 1}"
-            raise InputError(rule, got=f"{int(low if low < 0 else high)}")
-        require_context(state.length + tokens.shape[1], self.config.context)
+    def _require(self, tokens: Sequence[int], longest: int) -> None:
+        require_tokens(tokens, self.config.vocabulary_size)
+        require_context(longest, self.config.context)
 
 
 def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:

@@ -1,13 +1,16 @@
-"""One token through GPT-2, compiled: every weight is read once, in the order in which it lies in memory.
+"""Tokens through GPT-2, compiled: every weight is read once for all of them, in the order in which it lies in memory.
 
     x ← x + W_O Attention(W_QKV N(x))
     x ← x + W₂ φ(W₁ N(x))                              for every layer
     logits = E N(x)
 
-For one token every product is one of a matrix and a vector, which takes as long as it takes to read the matrix. So its
-rows are dealt out to a team of threads, each of which streams through its own, and a weight is widened to single
-precision in the register where it is used. All members run the same function and meet after each product. An output is
-computed by one member, in one order: the number of threads changes no bit.
+The rows of x are the newest tokens of different texts, or a piece of one. For one row every product is one of a matrix
+and a vector, which takes as long as it takes to read the matrix; and sixteen take little more than the arithmetic. The
+rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened to
+single precision in the register where it is used. All members run the same function and meet after each product.
+
+An output is computed by one member, in an order that depends on its own row alone: neither the number of threads nor
+what else is read in the same step changes a bit, and it is all the same to a text in which pieces it is read.
 
 This file needs Numba, and is imported only where it is used.
 """
@@ -17,141 +20,206 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import types
 from numba.core.errors import NumbaError
-from numba.extending import overload
 from numba.typed.typedlist import List
 
 from neuropil.parts.blocks import HiddenName
-from neuropil.parts.compilation import compiled_in_any_order
+from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
+from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""
-NOTHING, ADDED, GELU_TANH, GELU, RELU, QUICK_GELU = range(6)
+GELU_TANH, GELU, RELU, QUICK_GELU = range(4)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 
-STREAMS = 4
-"""Places of a matrix that a member reads at the same time: one alone leaves the memory waiting wherever a page ends."""
+dots_with_one, dots_with_several = dots_with(1), dots_with(VECTORS)
+
+
+def padded_rows(rows: int) -> int:
+    """How many rows there must be room for: one, or a multiple of what a tile has."""
+    return rows if rows == 1 else (rows + VECTORS - 1) // VECTORS * VECTORS
 
 
 # --- the pieces of the model ------------------------------------------------------------------------------------------
 
 
-def widened(number):
-    """A weight in single precision; bfloat16, which Numba does not know, comes as the upper half of the bits of one."""
-    raise NotImplementedError
-
-
-@overload(widened)
-def widened_by_type(number):
-    if number == types.uint16:
-        return lambda number: np.uint32(np.uint32(number) << np.uint32(16)).view(np.float32)
-    return lambda number: np.float32(number)
-
-
-@compiled_in_any_order
-def dot(weights, x):
-    total = np.float32(0)
-    for column in range(weights.shape[0]):
-        total += widened(weights[column]) * x[column]
-    return total
-
-
-@compiled_in_any_order
-def activated(z, activation):
-    if activation == GELU_TANH:
-        # ½ z (1 + tanh u) = z σ(2u),   u = √(2/π) (z + 0.044715 z³)
-        return z / (1 + math.exp(np.float32(-1.5957691216057308) * (z + np.float32(0.044715) * z * z * z)))
-    if activation == GELU:
-        # z Φ(z)
-        return z * np.float32(0.5) * (1 + math.erf(z * np.float32(math.sqrt(0.5))))
-    if activation == RELU:
-        return max(z, np.float32(0))
-    if activation == QUICK_GELU:
-        # z σ(1.702 z)
-        return z / (1 + math.exp(np.float32(-1.702) * z))
-    return z
-
-
-@compiled_in_any_order
-def dots(weights, rows, x):
-    """Of four rows at once, each from its own place in memory."""
-    a, b, c, d = weights[rows[0]], weights[rows[1]], weights[rows[2]], weights[rows[3]]
-    of_a = of_b = of_c = of_d = np.float32(0)
-    for column in range(weights.shape[1]):
-        of_a += widened(a[column]) * x[column]
-        of_b += widened(b[column]) * x[column]
-        of_c += widened(c[column]) * x[column]
-        of_d += widened(d[column]) * x[column]
-    return of_a, of_b, of_c, of_d
-
-
-@compiled_in_any_order
-def linear(y, matrix, x, activation, team):
+@compiled
+def linear(y, matrix, x, added, team):
+    """y = s ∘ (W x) + b for every row, or that added to y. A member reads its part of the matrix in four places at the
+    same time: one alone leaves the memory waiting wherever a page ends."""
     mine = thread_range(matrix.weights.shape[0], team)
-    apart = (len(mine) + STREAMS - 1) // STREAMS
-    for row in range(mine.start, mine.start + apart):
+    apart, last = (len(mine) + WEIGHTS - 1) // WEIGHTS, mine.stop - 1
+    for first in range(mine.start, mine.start + apart):
         # The last stream may be shorter than the others; what it would read behind its end is not used.
-        rows = (
-            row,
-            min(row + apart, mine.stop - 1),
-            min(row + 2 * apart, mine.stop - 1),
-            min(row + 3 * apart, mine.stop - 1),
-        )
-        sums = dots(matrix.weights, rows, x)
-        for stream in range(STREAMS):
-            place = row + stream * apart
-            if place < mine.stop:
-                # y_i = φ(s_i Σ_j W_ij x_j + b_i)
-                value = activated(sums[stream] * matrix.scale[place] + matrix.bias[place], activation)
-                y[place] = y[place] + value if activation == ADDED else value
-    barrier(team)
+        places = (first, min(first + apart, last), min(first + 2 * apart, last), min(first + 3 * apart, last))
+        distinct = min((last - first) // apart + 1, WEIGHTS)
+        if x.shape[0] == 1:
+            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
+        else:
+            for row in range(0, x.shape[0], VECTORS):
+                sums = dots_with_several(matrix.weights, places, x, row)
+                put(y, row, matrix, places, distinct, sums, added)
+
+
+@compiled
+def put(y, row, matrix, places, distinct, sums, added):
+    for stream in range(distinct):
+        place = places[stream]
+        for vector in range(len(sums[stream])):
+            # y_i = s_i Σ_j W_ij x_j + b_i
+            value = sums[stream][vector] * matrix.scale[place] + matrix.bias[place]
+            y[row + vector, place] = y[row + vector, place] + value if added else value
+
+
+@compiled
+def exponential(x):
+    """Within 2⁻²² of eˣ from e⁻⁸⁷ to e⁸⁸, and no further; without a call, so that a loop computes sixteen at once."""
+    # eˣ = 2ⁿ eʳ,   n = ⌊x / ln 2 + ½⌋,   eʳ ≈ 1 + r + r² p(r)
+    within = min(max(x, np.float32(-87)), np.float32(88))
+    n = np.floor(within * np.float32(1 / math.log(2)) + np.float32(0.5))
+    r = within - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)  # ln 2, whose first digits are exact
+    p = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    power = np.uint32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return x if x != x else (p * r * r + r + np.float32(1)) * power  # what is no number stays so
 
 
 @compiled_in_any_order
-def normalised(x, norm):
+def activate(y, units, activation):
+    for row in range(y.shape[0]):
+        z = y[row, units.start : units.stop]
+        if activation == GELU_TANH:
+            for unit in range(len(z)):
+                # ½ z (1 + tanh u) = z σ(2u),   u = √(2/π) (z + 0.044715 z³)
+                doubled = np.float32(1.5957691216057308) * (z[unit] + np.float32(0.044715) * z[unit] ** 3)
+                z[unit] /= np.float32(1) + exponential(-doubled)
+        elif activation == GELU:
+            for unit in range(len(z)):
+                # z Φ(z)
+                z[unit] *= np.float32(0.5) * (np.float32(1) + math.erf(z[unit] * np.float32(math.sqrt(0.5))))
+        elif activation == RELU:
+            for unit in range(len(z)):
+                z[unit] = max(z[unit], np.float32(0))
+        else:
+            for unit in range(len(z)):
+                # z σ(1.702 z)
+                z[unit] /= np.float32(1) + exponential(np.float32(-1.702) * z[unit])
+
+
+@compiled_in_any_order
+def normalise(out, x, norm):
     # N(x) = g ∘ (x − μ) / √(σ² + ε) + b
-    width = np.float32(x.shape[0])
-    centred = x - x.sum() / width
-    return norm.weight * centred / np.sqrt(dot(centred, centred) / width + norm.epsilon) + norm.bias
+    width = np.float32(x.shape[1])
+    for row in range(x.shape[0]):
+        mean = variance = np.float32(0)
+        for column in range(x.shape[1]):
+            mean += x[row, column] / width
+        for column in range(x.shape[1]):
+            variance += (x[row, column] - mean) ** 2 / width
+        deviation = np.sqrt(variance + norm.epsilon)
+        for column in range(x.shape[1]):
+            out[row, column] = norm.weight[column] * (x[row, column] - mean) / deviation + norm.bias[column]
 
 
 @compiled_in_any_order
-def attend(mixed, projected, cache, length, team):
-    """What each head takes from `length` tokens and from this one, whose key and value join the cache."""
+def attend(mixed, projected, cache, slots, places, team):
+    """What each head takes from the text of each row up to this token, whose key and value join the cache."""
     keys, values = cache
-    heads, _, width = keys.shape
-    queries_keys_values = projected[: 3 * heads * width].reshape((3, heads, width))
-    for head in thread_range(heads, team):
-        query = queries_keys_values[0, head]
-        keys[head, length], values[head, length] = queries_keys_values[1, head], queries_keys_values[2, head]
-        # a_t ∝ exp(q·k_t / √d)
-        weights = np.empty(length + 1, np.float32)
-        for time in range(length + 1):
-            weights[time] = dot(keys[head, time], query) / np.float32(math.sqrt(width))
-        weights = np.exp(weights - weights.max())
-        weights /= weights.sum()
-        # o = Σ_t a_t v_t
-        out = mixed[head * width : (head + 1) * width]
-        out[:] = 0
-        for time in range(length + 1):
-            for column in range(width):
-                out[column] += weights[time] * values[head, time, column]
-    barrier(team)
+    _, context, heads, width = keys.shape
+    mine = thread_range(heads, team)
+    weights = np.empty((heads, context + WEIGHTS), np.float32)
+    for row in range(len(slots)):  # all of them first, as rows of one text see each other
+        for head in mine:
+            key, value = (heads + head) * width, (2 * heads + head) * width
+            keys[slots[row], places[row], head] = projected[row, key : key + width]
+            values[slots[row], places[row], head] = projected[row, value : value + width]
+    for row in range(len(slots)):
+        query = projected[row, : heads * width].reshape((heads, width))
+        out = mixed[row, : heads * width].reshape((heads, width))
+        weigh(weights, query, keys[slots[row]], places[row] + 1, mine)
+        mix(out, weights, values[slots[row]], places[row] + 1, mine)
 
 
 @compiled_in_any_order
-def step(x, layers, caches, norm, embedding, room, length, activation, team):
-    """From the embedding x of a token, which becomes the end of the last block, to `room.logits`."""
+def weigh(weights, query, keys, length, heads):
+    # a_t ∝ exp(q·k_t / √d)
+    root = np.float32(math.sqrt(keys.shape[2]))
+    for time in range(0, length, WEIGHTS):
+        four = four_from(time, length)
+        for head in heads:
+            sums = dots_with_one(keys[:, head], four, query[head : head + 1], 0)
+            for number in range(WEIGHTS):
+                prefetch(keys[:, head], time + WEIGHTS + number)
+                weights[head, time + number] = sums[number][0] / root
+    for head in heads:
+        own = weights[head]
+        largest = own[0]
+        for time in range(1, length):
+            largest = max(largest, own[time])
+        total = np.float32(0)
+        for time in range(length):
+            own[time] = exponential(own[time] - largest)
+            total += own[time]
+        for time in range(length):
+            own[time] /= total
+        own[length : length + WEIGHTS] = 0
+
+
+@compiled_in_any_order
+def mix(out, weights, values, length, heads):
+    # o = Σ_t a_t v_t
+    for head in heads:
+        out[head] = 0
+    for time in range(0, length, WEIGHTS):
+        first, second, third, fourth = four_from(time, length)
+        for head in heads:
+            a, b, c, d = values[first, head], values[second, head], values[third, head], values[fourth, head]
+            of_a, of_b, of_c, of_d = (
+                weights[head, time],
+                weights[head, time + 1],
+                weights[head, time + 2],
+                weights[head, time + 3],
+            )
+            for number in range(WEIGHTS):
+                prefetch(values[:, head], time + WEIGHTS + number)
+            sums = out[head]
+            for column in range(len(sums)):
+                sums[column] += of_a * a[column] + of_b * b[column] + of_c * c[column] + of_d * d[column]
+
+
+@compiled
+def four_from(time, length):
+    """Behind the end, the last again; its weight there is 0."""
+    last = length - 1
+    return time, min(time + 1, last), min(time + 2, last), min(time + 3, last)
+
+
+@compiled
+def step(x, layers, caches, norm, embedding, room, slots, places, first, activation, team):
+    """From the embeddings x of tokens, which become the end of the last block, to `room.logits`, those of the rows from
+    `first` on. Row r is the token at place `places[r]` of the text in slot `slots[r]`; rows behind them fill x up."""
+    normed = np.empty_like(x)
     for number in range(len(layers)):
         layer = layers[number]
-        linear(room.projected, layer.projection, normalised(x, layer.attention_norm), NOTHING, team)
-        attend(room.mixed, room.projected, caches[number], length, team)
-        linear(x, layer.output, room.mixed, ADDED, team)
-        linear(room.hidden, layer.inner, normalised(x, layer.feed_forward_norm), activation, team)
-        linear(x, layer.outer, room.hidden, ADDED, team)
-    linear(room.logits, embedding, normalised(x, norm), NOTHING, team)
+        normalise(normed, x, layer.attention_norm)
+        linear(room.projected, layer.projection, normed, False, team)
+        barrier(team)
+        attend(room.mixed, room.projected, caches[number], slots, places, team)
+        barrier(team)
+        linear(x, layer.output, room.mixed, True, team)
+        barrier(team)
+        normalise(normed, x, layer.feed_forward_norm)
+        linear(room.hidden, layer.inner, normed, False, team)
+        activate(room.hidden, thread_range(layer.inner.weights.shape[0], team), activation)
+        barrier(team)
+        linear(x, layer.outer, room.hidden, True, team)
+        barrier(team)
+    normalise(normed, x, norm)
+    linear(room.logits, embedding, normed[first : first + len(room.logits)], False, team)
 
 
 # --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process -

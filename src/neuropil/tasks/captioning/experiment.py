@@ -12,6 +12,7 @@ from neuropil.data.captions.batches import CaptionBatches, encode_captions
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.splits import PartName, Splits
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
 from neuropil.parts.objectives import SequenceToSequence
@@ -92,6 +93,9 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
 
     def save(self, folder: Path) -> None:
         self.tokenizer.save(folder / TOKENIZER_FILE)
+
+    def require_scorable(self) -> None:
+        require_extra("translation", "scoring captions")
 
     def batches(self, part: PartName) -> CaptionBatches:
         data, device = self.encoded[part], self.device

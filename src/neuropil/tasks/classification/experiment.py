@@ -17,6 +17,7 @@ from neuropil.config import option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.dataset import Examples, Schema, restored
+from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import PartName, Splits
 from neuropil.data.weights import ClassWeightsConfig, class_weights, class_weights_note, weights_note
 from neuropil.errors import InputError
@@ -134,10 +135,11 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         }
 
     def training_keys(self) -> list[bytes]:
-        return self.splits.train.keys
+        return self.splits.train.sample.keys
 
     def fingerprinted(self) -> Iterable[Tensor]:
-        return (tensor for part in self.examples.values() for tensor in part.named.values())
+        values = (each for part in self.examples.values() for each in part.named.values())
+        return (each.fingerprint if isinstance(each, PictureFiles) else each for each in values)
 
     def batches(self, part: PartName) -> ExampleBatches:
         if part != "train":
@@ -249,7 +251,7 @@ def require_pictures(name: str, splits: Splits, *, several_labels: bool = False)
 
 def fit_scales(model: M, train: Examples) -> M:
     """Mean and standard deviation of the inputs, and of the targets where they are numbers."""
-    model.standardize.fit(train.inputs)
+    model.standardize.fit(train.sample.inputs)
     if train.schema.task == "regression":
         model.target_scale.fit(train.targets)
     return model

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import read_inputs, read_labelled
+from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.tasks.attack import Attacker
 from neuropil.tasks.classification.scores import final_scores, scorer_for
 from neuropil.tasks.classification.threats import FeatureUnits
@@ -38,7 +39,7 @@ class ExamplePredictor:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
         return self.predict_examples(as_examples(inputs, self.schema))
 
-    def predict_examples(self, examples: Tensor) -> Predictions | LabelPredictions:
+    def predict_examples(self, examples: Tensor | PictureFiles) -> Predictions | LabelPredictions:
         """For inputs as `Examples` have them."""
         device = device_of(self.model)
         with torch.no_grad():

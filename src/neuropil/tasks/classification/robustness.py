@@ -43,7 +43,8 @@ class RobustnessTest:
 
     def threat(self, eps: float) -> ThreatModel:
         """Examples may lie beyond the range of the training part."""
-        return threat_model(self.examples, self.units, self.norm, eps, self.target).including(self.examples.inputs)
+        found = threat_model(self.examples, self.units, self.norm, eps, self.target)
+        return found if self.units is None else found.including(self.examples.inputs)
 
     def attack(
         self,

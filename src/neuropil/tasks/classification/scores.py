@@ -15,14 +15,17 @@ Where an example may have several labels, a label is predicted if its probabilit
     AUC                 the mean over the labels                    that some examples have and others do not
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.dataset import FEW, Examples, Schema
+from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import Splits
 from neuropil.data.weights import relative
 from neuropil.parts.objectives import Classification, MultiLabel, Regression
@@ -146,6 +149,17 @@ def baselines(splits: Splits) -> list[Result]:
     return learn[train.schema.task](train, test, note)
 
 
+def _rows(inputs: Tensor | PictureFiles) -> Num[np.ndarray, "example feature"]:
+    return inputs[:].flatten(1).numpy()
+
+
+def _predicted(predict: Callable[[np.ndarray], np.ndarray], test: Examples) -> np.ndarray:
+    """Pictures that are in files are read some at a time."""
+    if isinstance(test.inputs, Tensor):
+        return predict(_rows(test.inputs))
+    return np.concatenate([predict(_rows(part)) for part in test.inputs.split(FEW)])
+
+
 def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -153,9 +167,9 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
 
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
     weights = {} if train.weights is None else {"logisticregression__sample_weight": relative(train.weights)}
-    logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), **weights)
+    logistic.fit(_rows(train.inputs), train.targets.numpy(), **weights)
     probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
-    found = torch.from_numpy(logistic.predict_proba(test.inputs.flatten(1).numpy())).double()
+    found = torch.from_numpy(_predicted(logistic.predict_proba, test)).double()
     probabilities[:, torch.from_numpy(logistic.classes_)] = found
     most_frequent = F.one_hot(train.targets.mode().values, len(train.schema.classes)).expand(len(test), -1)
     return [
@@ -169,8 +183,8 @@ def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Resul
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler().fit(train.inputs.flatten(1).numpy())
-    x, x_test = (scaler.transform(part.inputs.flatten(1).numpy()) for part in (train, test))
+    scaler = StandardScaler().fit(_rows(train.inputs))
+    x, x_test = (scaler.transform(_rows(part.inputs)) for part in (train, test))
     weights = relative(train.weights)
     has, targets = train.targets > ABOVE, test.targets > ABOVE
     shares = has.double().mean(0).expand(len(test), -1)
@@ -189,8 +203,8 @@ def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.linear_model import LinearRegression
 
     weights = relative(train.weights)
-    linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), weights)
-    predicted = torch.from_numpy(linear.predict(test.inputs.flatten(1).numpy())).to(test.targets)
+    linear = LinearRegression().fit(_rows(train.inputs), train.targets.numpy(), weights)
+    predicted = torch.from_numpy(_predicted(linear.predict, test)).to(test.targets)
     return [
         Result(f"linear regression{note}", value_scores(predicted, test.targets)),
         Result("always the mean", value_scores(train.targets.mean().expand_as(test.targets), test.targets)),

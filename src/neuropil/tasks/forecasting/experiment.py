@@ -15,6 +15,7 @@ from neuropil.data.series.files import SeriesSplits
 from neuropil.data.series.windows import SeriesWindows, WindowBatches
 from neuropil.data.splits import PartName
 from neuropil.data.weights import WeightedBatches, step_weights
+from neuropil.extras import require_extra
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, Forecaster, QuantileRegression
@@ -86,6 +87,9 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
     def fingerprinted(self) -> Iterable[Tensor]:
         panel = self.splits.panel
         return (panel.between, panel.known_at, panel.features)
+
+    def require_scorable(self) -> None:
+        require_extra("forecasting", "the baseline of a forecaster")
 
     def batches(self, part: PartName) -> Batches:
         batches = WindowBatches(self.windows[part], WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)

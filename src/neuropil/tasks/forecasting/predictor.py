@@ -20,10 +20,12 @@ from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
 from neuropil.data.series.season import find_units
 from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
-from neuropil.errors import InputError
+from neuropil.errors import InputError, RunError
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
 from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, adaptive_factors, band_of, stretched
 from neuropil.tasks.predictor import Source, device_of, only_path, only_source
+from neuropil.tasks.results import results_of
+from neuropil.training.history import read_history
 
 WINDOWS_AT_ONCE = 512
 CALIBRATION_FILE = "calibration.json"
@@ -95,9 +97,7 @@ class SeriesForecaster:
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
         """With the factors that the run kept, or none where it was stopped before."""
-        path = folder / CALIBRATION_FILE
-        factors = json.loads(path.read_text(encoding="utf-8"))["factors"] if path.exists() else UNSTRETCHED
-        return cls.of(model, facts["series"], factors)
+        return cls.of(model, facts["series"], _factors_of(folder))
 
     @classmethod
     def of(cls, model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> Self:
@@ -182,3 +182,17 @@ class SeriesForecaster:
             rule = "this forecaster needs what is known in advance, such as dates, beside the values"
             raise InputError(rule, got="values only", fix="give a file")
         return table
+
+
+def _factors_of(folder: Path) -> Sequence[float]:
+    path = folder / CALIBRATION_FILE
+    if not path.exists() and not results_of(read_history(folder / "metrics.jsonl")):
+        return UNSTRETCHED
+    try:
+        return [float(factor) for factor in json.loads(path.read_text(encoding="utf-8"))["factors"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        rule, got = (
+            f"{path} must be the JSON that neuropil wrote",
+            "a damaged file" if path.exists() else "no such file",
+        )
+        raise RunError(rule, got=got, fix="restore it or train again") from error

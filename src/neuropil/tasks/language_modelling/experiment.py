@@ -3,16 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.data.corpus.dataset import Corpus, Passages
+from neuropil.data.corpus.token_file import TokenFile, Tokens
 from neuropil.data.splits import PartName
-from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.inspection.report.page import Section
 from neuropil.metrics import find_metric
 from neuropil.protocols import Batches, Learner
@@ -34,11 +35,9 @@ PREVIEWED_TOKENS, TEMPERATURES = 100, (0.5, 0.8)
 class TokenBatches(Protocol):
     """How one long row of tokens is cut into batches."""
 
-    def training_batches(
-        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
-    ) -> Batches: ...
+    def training_batches(self, tokens: Tokens, batch_size: int, seed: int, device: torch.device) -> Batches: ...
 
-    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> Batches: ...
+    def evaluation_batches(self, tokens: Tokens, device: torch.device) -> Batches: ...
 
 
 class CorpusExperiment(TrainableExperiment[P]):
@@ -59,8 +58,7 @@ class CorpusExperiment(TrainableExperiment[P]):
     ):
         """`save` writes the tokenizer."""
         self.corpus, self.tokenizer, self.cut, self._save = corpus, tokenizer, cut, save
-        self.texts = corpus.parts
-        self.tokens: dict[str, Tensor] = {part: encode_text(tokenizer, text) for part, text in self.texts.items()}
+        self.tokens = corpus.tokens(tokenizer)
         validation = self.tokens["validation"]
         parts = self.tokens | {"validation": validation if len(validation) > 1 else validation[:0]}
         epochs = self._with_epochs(training)
@@ -70,10 +68,13 @@ class CorpusExperiment(TrainableExperiment[P]):
         return {"vocabulary_size": len(self.tokenizer)}
 
     def training_keys(self) -> Iterable[str]:
-        return Passages(self.corpus.train).keys
+        return chain.from_iterable(Passages(text).keys for text in self.corpus.learned_texts)
 
     def fingerprinted(self) -> Iterable[Tensor]:
-        return self.tokens.values()
+        """Of tokens in a file, what they were made from."""
+        for tokens in self.tokens.values():
+            stored = isinstance(tokens, TokenFile)
+            yield torch.tensor([*tokens.fingerprint.encode()], dtype=torch.uint8) if stored else tokens
 
     def save(self, folder: Path) -> None:
         self._save(folder)
@@ -84,11 +85,15 @@ class CorpusExperiment(TrainableExperiment[P]):
             return self.cut.evaluation_batches(tokens, device)
         return self.cut.training_batches(tokens, self.training.batch_size, self.seed, device)
 
+    @property
+    def watched_text(self) -> str:
+        return self.corpus.validation if self.watched_part == "validation" else self.corpus.test
+
     def held_out_text(self, characters: int) -> str:
         return self.corpus.test[:characters]
 
     def data_section(self) -> Section:
-        sizes = {part: (len(text), len(self.tokens[part])) for part, text in self.texts.items()}
+        sizes = {part: (len(text), len(self.tokens[part])) for part, text in self.corpus.parts.items()}
         return report.data_section(self.source, self.tokenizer, sizes, self.notes)
 
     def _with_epochs(self, training: TrainingConfig) -> TrainingConfig:
@@ -128,7 +133,7 @@ class LanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
     def preview(self) -> Preview:
         """How it goes on with a held-out text, at two temperatures, always from the same random numbers."""
         model = self.language_model
-        prompt = report.prompt_of(model, self.texts[self.watched_part])
+        prompt = report.prompt_of(model, self.watched_text)
         found = [
             "".join(model.generate(prompt, length=PREVIEWED_TOKENS, seed=self.seed, temperature=temperature))
             for temperature in TEMPERATURES

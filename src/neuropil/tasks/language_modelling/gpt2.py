@@ -16,6 +16,8 @@ from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.objectives import NextTokenInWindow
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, require_precision
+from neuropil.sampling.gpt2_cpu.slots import FastSlots
+from neuropil.sampling.text.slots import SlottedDecoder, TransformerSlots
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel
 from neuropil.training.evaluation import evaluate
 
@@ -52,6 +54,15 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
             )
         writer = self._decoder(precision) if alone else self.model
         return Beginning(writer.step, writer.begin(room))
+
+    def slots(self, num_slots: int, precision: str = "float32") -> SlottedDecoder:
+        require_precision(precision)
+        if self.device.type == "cpu":
+            return FastSlots(self._decoder(precision), num_slots)
+        if precision != "float32":
+            got = f"a model on {self.device}"
+            raise InputError(f"precision {precision} is for a processor", got=got, fix="leave it out")
+        return TransformerSlots(self.model, num_slots)
 
     def score_tokens(
         self, tokens: Int64[Tensor, " time"]

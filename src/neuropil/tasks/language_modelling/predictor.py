@@ -19,6 +19,7 @@ from neuropil.errors import InputError
 from neuropil.sampling.text.beam_search import beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
 from neuropil.sampling.text.generation import DecoderState, Generation, Step, limit_of
+from neuropil.sampling.text.slots import SlottedDecoder
 from neuropil.sampling.text.streaming import Piece, Stopping, streamed
 from neuropil.tasks.language_modelling.generation import DEFAULT_LENGTH, GenerationConfig
 from neuropil.tasks.language_modelling.scores import scores
@@ -97,6 +98,10 @@ class LanguageModel(ABC, Generic[M]):
     @abstractmethod
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
         """To write `rows` texts at once, of up to `room` tokens, where that is known."""
+
+    @abstractmethod
+    def slots(self, num_slots: int, precision: str = "float32") -> SlottedDecoder:
+        """To write so many texts at once, which come and go one by one."""
 
     @abstractmethod
     def score_tokens(

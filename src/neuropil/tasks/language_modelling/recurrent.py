@@ -18,6 +18,7 @@ from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.objectives import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 from neuropil.sampling.text.recurrent import RecurrentDecoderState, step_of
+from neuropil.sampling.text.slots import RecurrentSlots
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel
 from neuropil.training.evaluation import evaluate
 
@@ -36,9 +37,12 @@ class RecurrentLanguageModel(LanguageModel[RecurrentNetwork]):
         return cls(model, Tokenizer.load(folder / TOKENIZER_FILE))
 
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
-        if precision != "float32":
-            raise InputError("a recurrent model writes in float32", got=precision)
+        require_float32(precision)
         return Beginning(step_of(self.model.stream), RecurrentDecoderState())
+
+    def slots(self, num_slots: int, precision: str = "float32") -> RecurrentSlots:
+        require_float32(precision)
+        return RecurrentSlots(self.model, num_slots)
 
     @torch.no_grad()
     def score_tokens(
@@ -54,3 +58,8 @@ class RecurrentLanguageModel(LanguageModel[RecurrentNetwork]):
     def passage(self, text: str) -> Passage:
         tokens = self.tokens_of(text)
         return Passage(lambda: self.model.stream(tokens.unsqueeze(0)), lambda _: self.tokenizer.tokens(tokens.tolist()))
+
+
+def require_float32(precision: str) -> None:
+    if precision != "float32":
+        raise InputError("a recurrent model writes in float32", got=precision)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from jaxtyping import Float, Int64, Integer
-from torch import Tensor
 
 from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.corpus.token_file import TokenFile, Tokens
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.tasks.experiment import Result
@@ -88,12 +88,15 @@ def scores(
     return {"bits_per_character": bits / len(text), "bits_per_byte": bits / len(text.encode())} | found
 
 
-def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokenizer) -> list[Result]:
-    """The strongest first."""
-    train, test = (tokens[part].numpy() for part in ("train", "test"))
+def baselines(corpus: Corpus, tokens: Mapping[str, Tokens], tokenizer: AnyTokenizer) -> list[Result]:
+    """The strongest first. Of a training part that is larger than memory they read the end."""
+    train, test = (
+        (encode_text(tokenizer, corpus.ending) if isinstance(each, TokenFile) else each).numpy()
+        for each in (tokens["train"], tokens["test"])
+    )
     losses = n_gram_losses(train, test, len(tokenizer), max(ORDERS))
     found = {f"{order}-gram" if order > 1 else "unigram": float(losses[order - 1].mean()) for order in ORDERS}
     if is_lossless(tokenizer):
-        found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
+        found |= {name: packed_nats(name, corpus.ending, corpus.test) / len(test) for name in PACKERS}
     results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]
     return sorted(results, key=lambda result: result.metrics["loss"])

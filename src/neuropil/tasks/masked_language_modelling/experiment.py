@@ -7,6 +7,7 @@ import torch
 from neuropil.config import Config, option
 from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.masking import MaskingName
+from neuropil.data.corpus.token_file import count_tokens
 from neuropil.inspection.report.attention import attention_section
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Learner
@@ -59,7 +60,7 @@ class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         """The most probable words for masked ones, beside these."""
         rows = [
             [shown, ", ".join(f"{each.word} {100 * each.share:.0f} %" for each in found), word]
-            for shown, word, found in report.filled_lines(self.filler, self.texts[self.watched_part], preview.SHOWN)
+            for shown, word, found in report.filled_lines(self.filler, self.watched_text, preview.SHOWN)
         ]
         return preview.pairs(["text", "most probable", "masked"], rows)
 
@@ -68,7 +69,7 @@ class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
 
     def baselines(self) -> list[Result]:
         """What is known without reading: how often each token occurs."""
-        counts = self.tokens["train"].bincount(minlength=len(self.tokenizer)).double() + 1
+        counts = count_tokens(self.tokens["train"], len(self.tokenizer)).double() + 1
         batches = self.batches("test").epoch(0)
         masked = torch.cat([batch["target"][batch["scored"]] for batch in batches]).cpu()
         loss, right = -(counts / counts.sum()).log()[masked], masked == counts.argmax()

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
 import torch
-from jaxtyping import Float, Int64, Integer
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from neuropil.data.corpus.dataset import Passages
 from neuropil.data.corpus.files import read_text
 from neuropil.data.corpus.masking import Alphabet, MaskedWindows, MaskingName
+from neuropil.data.corpus.token_file import Tokens
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
@@ -53,15 +54,13 @@ class MaskedBatches:
         _, start, end, mask, _ = special = cast(tuple[int, ...], numbers)  # WordPiece has them all
         return cls(context, probability, Alphabet(mask, max(special) + 1, len(tokenizer)), (start, end), masking)
 
-    def training_batches(
-        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
-    ) -> MaskedWindows:
+    def training_batches(self, tokens: Tokens, batch_size: int, seed: int, device: torch.device) -> MaskedWindows:
         return self._windows(tokens, batch_size, seed, device)
 
-    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> MaskedWindows:
+    def evaluation_batches(self, tokens: Tokens, device: torch.device) -> MaskedWindows:
         return self._windows(tokens, EVALUATION_WINDOWS, 0, device)
 
-    def _windows(self, tokens: Tensor, size: int, seed: int, device: torch.device) -> MaskedWindows:
+    def _windows(self, tokens: Tokens, size: int, seed: int, device: torch.device) -> MaskedWindows:
         return MaskedWindows(
             tokens,
             size,

@@ -14,7 +14,7 @@ from neuropil.data.captions.batches import MatchingBatches, encode_matches, padd
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.files import read_captions
 from neuropil.data.examples.files import pictures_of, read_pictures
-from neuropil.data.formats.images import GREY_MODES, convert, images_below, is_image, open_image
+from neuropil.data.formats.images import GREY_MODES, convert, images_below, is_image, open_image, require_pixels
 from neuropil.data.formats.images import read_images as read_images
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
@@ -174,6 +174,8 @@ def _thumbnail(file: Path, score: float) -> Thumbnail:
     from PIL import ImageOps
 
     with open_image(file) as image:
+        image.draft(image.mode, (2 * SHOWN_SIDE, 2 * SHOWN_SIDE))
+        require_pixels(image, file.name)
         upright = convert(ImageOps.exif_transpose(image), "L" if image.mode in GREY_MODES else "RGB", file.name)
         upright.thumbnail((SHOWN_SIDE, SHOWN_SIDE))
         return Thumbnail(np.array(upright), file.name, f"{score:.3f}")

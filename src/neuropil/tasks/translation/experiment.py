@@ -13,6 +13,7 @@ from neuropil.data.pairs.files import PairDataConfig
 from neuropil.data.splits import PartName, Splits
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
+from neuropil.extras import require_extra
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import SequenceToSequence
@@ -99,6 +100,9 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
 
     def save(self, folder: Path) -> None:
         self.vocabulary.save(folder)
+
+    def require_scorable(self) -> None:
+        require_extra("translation", "scoring translations")
 
     def batches(self, part: PartName) -> PairBatches:
         size, shuffle = self.training.batch_size, part == "train"

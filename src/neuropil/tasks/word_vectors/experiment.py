@@ -78,7 +78,7 @@ class WordVectorExperiment:
     def facts(self) -> dict[str, Any]:
         vocabulary = self.corpus.vocabulary
         words = hashlib.sha256("\n".join(vocabulary.words).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        numbers = (torch.from_numpy(part.numbers) for part in self.corpus.parts.values())
+        numbers = (torch.from_numpy(block) for part in self.corpus.parts.values() for block in part.blocks())
         return {
             "model": self.model.config.to_dict(),
             "source": self.corpus.source,
@@ -140,7 +140,7 @@ class WordVectorExperiment:
         words += f"{passes:.3g} passes over {len(self.corpus.train):,} words."
         vocabulary = self.corpus.vocabulary
         vectors = WordVectors(vocabulary.words, self.model.input_vectors.detach(), vocabulary.counts.tolist())
-        parts = [[name, len(part), int((part.numbers == END).sum())] for name, part in self.corpus.parts.items()]
+        parts = [[name, len(part), part.num_sentences] for name, part in self.corpus.parts.items()]
         return [
             Section("Training", [Text(words), curve]),
             report.map_section(vectors),

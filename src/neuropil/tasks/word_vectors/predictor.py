@@ -32,7 +32,12 @@ class WordVectorPredictor:
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, *read_vocabulary(folder / VOCABULARY))
+        predictor, path = cls(model, *read_vocabulary(folder / VOCABULARY)), folder / VOCABULARY
+        rows = len(model.get_parameter(predictor.parameter))
+        if len(predictor.words) != rows:
+            rule, got = f"{path} must hold a word for each of the {rows:,} vectors", f"{len(predictor.words):,} words"
+            raise RunError(rule, got=got, fix="restore it or train again")
+        return predictor
 
     @classmethod
     def of(cls, words: Sequence[str], vectors: Float[Tensor, "word width"]) -> Self:

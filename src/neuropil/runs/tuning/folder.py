@@ -11,6 +11,7 @@ from neuropil import recipes
 from neuropil.config import Config
 from neuropil.data.formats.memory import InMemory
 from neuropil.errors import InputError, RunError
+from neuropil.extras import require_extra
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
 from neuropil.inspection.report.trials import SearchResult, counted_states, trial_sections
@@ -18,13 +19,15 @@ from neuropil.metrics import Metric, find_metric
 from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
 from neuropil.runs.run import Run, load
-from neuropil.runs.search_space import words_of
 from neuropil.runs.settings import STUDY, read_study
 from neuropil.runs.start import PlannedRun, whole_paths
+from neuropil.runs.tuning.space import words_of
 from neuropil.tasks.experiment import Experiment, Result
 from neuropil.training.search import Trial
 
 TRIALS, BEST = "trials.jsonl", "best"
+DATA = ".data.npz"
+"""Data in memory, for workers; it is removed when they have ended."""
 
 
 class Tuning:
@@ -186,11 +189,17 @@ class Tuning:
             )
 
 
+def progress_file(trial_folder: Path) -> Path:
+    """Where a worker says how far its trial is."""
+    return trial_folder / ".progress.json"
+
+
 def is_tuning(folder: Path) -> bool:
     return (folder / STUDY).is_file()
 
 
 def tunable_plan(name: str, seed: int, options: Mapping[str, Any]) -> PlannedRun:
+    require_extra("tuning", "a search for hyper-parameters")
     system = recipes.find(name)
     if not recipes.recipe(name).tunable:
         rule = "neuropil tune is for a system that learns by a loss and has a validation part"

@@ -18,10 +18,12 @@ from neuropil.cli import main
 from neuropil.config import Config, flag_of
 from neuropil.errors import InputError, RunError
 from neuropil.metrics import find_metric
-from neuropil.runs import tuning
-from neuropil.runs.search_folder import Tuning, tunable_plan
-from neuropil.runs.search_space import search_space
-from neuropil.runs.tuning import TimeLimit, resume_tuning, tune
+from neuropil.runs.tuning import time_limit
+from neuropil.runs.tuning import trial as one_trial
+from neuropil.runs.tuning.folder import Tuning, tunable_plan
+from neuropil.runs.tuning.space import search_space
+from neuropil.runs.tuning.study import resume_tuning, tune
+from neuropil.runs.tuning.time_limit import TimeLimit
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.time_limit import Candidate
 from neuropil.training.history import Row
@@ -128,7 +130,7 @@ class KilledError(BaseException):
 def test_a_search_that_is_stopped_inside_a_trial_ends_with_the_same_trials_as_the_unbroken_one(
     end: str, found: Tuning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    usual, validations = tuning._points, 0
+    usual, validations = one_trial._points, 0
 
     def stopping(rows: list[Row], share: float, metric: str) -> Any:
         nonlocal validations
@@ -140,7 +142,7 @@ def test_a_search_that_is_stopped_inside_a_trial_ends_with_the_same_trials_as_th
         return usual(rows, share, metric)
 
     folder = tmp_path / "search"
-    monkeypatch.setattr(tuning, "_points", stopping)
+    monkeypatch.setattr(one_trial, "_points", stopping)
     with pytest.raises(KilledError if end == "killed" else Interrupted) as stop:
         search(folder)
     if end == "Ctrl-C":
@@ -277,8 +279,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluation_seconds=0.5,
         scoring_seconds=1.0,
     )
-    monkeypatch.setattr(tuning, "measure", lambda *arguments: candidate)
-    monkeypatch.setattr(tuning, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(time_limit, "measure", lambda *arguments: candidate)
+    monkeypatch.setattr(time_limit, "time", SimpleNamespace(monotonic=lambda: 100.0))
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_trials_are_as_long_as_a_run_or_share_the_time(
     measured: None, given: Mapping[str, Any], minutes: float, seconds: float | None
 ):
-    limit = TimeLimit.of(tunable_plan("mlp", 0, given), 20, minutes, began=100.0)
+    limit = TimeLimit.of(tunable_plan("mlp", 0, given), 20, minutes, began=100.0, workers=1, threads=1)
     assert limit.seconds == (None if seconds is None else pytest.approx(seconds))
     assert limit.reserve == pytest.approx(max(6 * minutes, 2 * (2 * 0.5 + 1.0 + 3 * 1.0)))
 
@@ -300,7 +302,7 @@ def test_trials_are_as_long_as_a_run_or_share_the_time(
 def test_each_trial_gets_its_time_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Tuning, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(TimeLimit, "of", lambda *_: TimeLimit(2, 60.0, reserve=1.0, seconds=0.2))
+    monkeypatch.setattr(TimeLimit, "of", lambda *_, **__: TimeLimit(2, 60.0, reserve=1.0, seconds=0.2))
     limited = search(tmp_path / "search", trials=2, minutes=60.0)
     for trial in limited.rows:
         training = neuropil.load(limited.trial_folder(trial.number)).settings["options"]["training"]
@@ -320,7 +322,7 @@ def test_a_finished_search_takes_no_further_trials(found: Tuning):
 
 
 def test_without_time_for_one_trial_it_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(TimeLimit, "of", lambda *_: TimeLimit(6, 1.0, reserve=60.0))
+    monkeypatch.setattr(TimeLimit, "of", lambda *_, **__: TimeLimit(6, 1.0, reserve=60.0))
     with pytest.raises(RunError) as refused:
         search(tmp_path / "search", minutes=1.0)
     assert str(refused.value) == (

@@ -1,0 +1,266 @@
+"""Which ways of training a model on so many devices there are, what each needs, and which to take.
+
+plan = plan_training("gpt2-xl", published_options("gpt2-xl"), {}, hardware, Wanted())
+plan.ways, plan.recommended, plan.command(plan.recommended)
+"""
+
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from neuropil.config import Config, words_for
+from neuropil.errors import InputError
+from neuropil.memory import written
+from neuropil.runs.plan.communication import Hardware, Traffic, traffic, waiting_seconds
+from neuropil.runs.plan.memory import Memory, Way, measured_memory, transformer_memory
+from neuropil.runs.plan.shapes import PUBLISHED, MeasuredShape, PublishedConfig, TransformerShape, measured, transformer
+from neuropil.training.config import TrainingConfig
+
+HEADROOM = 0.9
+"""Of the memory of a device, for a way that is said to fit: kernels, the allocator and NCCL need some too."""
+ABOUT_AS_FAST = 1.02
+"""A difference that is less than what the formulas leave out."""
+SAID = ("batch_size", "accumulate", "precision", "optimizer")
+"""Options that a command has from the way that it starts."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a way is given."""
+
+    parallel: str | None = None
+    tensor: int | None = None
+    recompute: bool | None = None
+
+
+@dataclass(frozen=True)
+class PlannedWay:
+    """`batch` is what a device computes at once; `efficiency` the share of the time of an update in which it computes
+    what one device alone would."""
+
+    way: Way
+    batch: int
+    memory: Memory
+    traffic: Traffic
+    computing: float
+    waiting: float
+    efficiency: float
+    fits: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.computing + self.waiting
+
+    @property
+    def name(self) -> str:
+        words = [] if self.way.parallel == "none" else [f"{self.way.parallel} {self.way.data}"]
+        words += [f"tensor {self.way.tensor}"] if self.way.tensor > 1 else []
+        words += ["recompute"] if self.way.recompute else []
+        words += [f"accumulate {self.way.accumulate}"] if self.way.accumulate > 1 else []
+        return ", ".join(words) or "one device"
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = {"memory": self.memory.to_dict(), "traffic": self.traffic.to_dict()}
+        times = {"seconds_computing": self.computing, "seconds_waiting": self.waiting, "efficiency": self.efficiency}
+        return {
+            "name": self.name,
+            **asdict(self.way),
+            "batch_per_device": self.batch,
+            **parts,
+            **times,
+            "fits": self.fits,
+        }
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    name: str
+    model: TransformerShape | MeasuredShape
+    hardware: Hardware
+    batch: int
+    """Sequences or examples of an update, of all devices."""
+    precision: str
+    ways: Sequence[PlannedWay]
+    command: Callable[[PlannedWay], str]
+
+    @property
+    def recommended(self) -> PlannedWay | None:
+        """The simplest, which come first, of those that fit and are about as fast as the fastest."""
+        fitting = [each for each in self.ways if each.fits]
+        fastest = min((each.seconds for each in fitting), default=0.0)
+        return next((each for each in fitting if each.seconds <= ABOUT_AS_FAST * fastest), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        best = self.recommended
+        about = {"name": self.name, "parameters": self.model.parameters, "batch": self.batch}
+        chosen = None if best is None else best.to_dict() | {"command": self.command(best)}
+        ways = [each.to_dict() for each in self.ways]
+        return {
+            **about,
+            "precision": self.precision,
+            "hardware": asdict(self.hardware),
+            "ways": ways,
+            "recommended": chosen,
+        }
+
+    def sentence(self) -> str:
+        best, room = self.recommended, f"{written(self.hardware.memory)} of a device"
+        if best is None:
+            least = min(self.ways, key=lambda each: each.memory.total)
+            return (
+                f"No way fits into the {room}: the least, {least.name}, needs {written(least.memory.total)}. "
+                "Take more devices, or a shorter context."
+            )
+        return (
+            f"Recommended: {best.name}. It needs {written(best.memory.total)} of the {room}, and makes an update in "
+            f"about {best.seconds:.3g} seconds, in which each device is {100 * best.efficiency:.0f} % as efficient as "
+            "one alone."
+        )
+
+
+def plan_training(
+    name: str, options: Config, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted
+) -> TrainingPlan:
+    """For a published size of GPT-2, or a system with the options that are `given`."""
+    if isinstance(options, PublishedConfig):
+        return _plan_published(name, options, given, hardware, wanted)
+    return _plan_system(name, given, hardware, wanted)
+
+
+def _plan_published(
+    name: str, options: PublishedConfig, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted
+) -> TrainingPlan:
+    model, training = transformer(options), options.training
+    half, average = training.precision == "bfloat16", bool(training.average)
+
+    def planned(way: Way, batch: int) -> PlannedWay:
+        own = {"half": half, "optimizer": training.optimizer, "average": average}
+        tokens = batch * way.accumulate * model.context
+        flops = [model.flops(tokens, way.tensor, recompute=recompute) for recompute in (False, way.recompute)]
+        needed = transformer_memory(model, way, batch, **own)
+        return _planned(way, batch, needed, traffic(model, way, batch, half=half), flops, hardware)
+
+    ways = [*_ways(training, hardware, wanted, _tensor_sizes(model, hardware, wanted), planned)]
+    sizes = {
+        "width": model.width,
+        "heads": model.heads,
+        "layers": model.layers,
+        "context": model.context,
+        "vocabulary_size": model.vocabulary,
+    }
+    others = {key: value for key, value in given.items() if key not in SAID}
+    command = _command("gpt2", sizes | others, training, hardware)
+    return TrainingPlan(name, model, hardware, training.batch_size, training.precision, ways, command)
+
+
+def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted) -> TrainingPlan:
+    """On one device or with its data divided: what it needs is measured here, and not how it could be divided."""
+    refused = {"--parallel": wanted.parallel == "fsdp", "--tensor-parallel": (wanted.tensor or 1) > 1}
+    for flag, is_given in {**refused, "--recompute": bool(wanted.recompute)}.items():
+        if is_given:
+            rule = f"{flag} is planned by formula, for the sizes of GPT-2"
+            raise InputError(rule, got=f"{name!r}", fix=f"leave it out, or plan {', '.join(PUBLISHED)}")
+    model, training = measured(name, given)
+
+    def planned(way: Way, batch: int) -> PlannedWay:
+        flops = [batch * way.accumulate * model.example_flops] * 2
+        needed = measured_memory(model, way, batch, average=bool(training.average))
+        return _planned(way, batch, needed, traffic(model, way, batch, half=False), flops, hardware)
+
+    simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)
+    command = _command(name, {key: value for key, value in given.items() if key not in SAID}, training, hardware)
+    ways = [*_ways(training, hardware, simple, [1], planned)]
+    return TrainingPlan(name, model, hardware, training.batch_size, training.precision, ways, command)
+
+
+def _ways(
+    training: TrainingConfig,
+    hardware: Hardware,
+    wanted: Wanted,
+    tensor_sizes: Sequence[int],
+    planned: Callable[[Way, int], PlannedWay],
+) -> Iterator[PlannedWay]:
+    """From the simplest to the most involved; each with as few batches one after the other as make it fit."""
+    for recompute in (False, True) if wanted.recompute is None else (wanted.recompute,):
+        for tensor in tensor_sizes:
+            data = hardware.devices // tensor
+            parallels = ("ddp", "fsdp") if data > 1 else ("none",)
+            for parallel in parallels:
+                if data > 1 and wanted.parallel not in (None, parallel):
+                    continue
+                yield _fewest_batches(Way(parallel, data, tensor, recompute), training.batch_size, planned)
+
+
+def _fewest_batches(way: Way, batch: int, planned: Callable[[Way, int], PlannedWay]) -> PlannedWay:
+    """The batch of an update divided by two until a device has room for its share, or one example of it."""
+    found = planned(way, math.ceil(batch / way.data))
+    accumulate = 2
+    while not found.fits and batch % accumulate == 0 and batch // accumulate >= way.data:
+        found = planned(replace(way, accumulate=accumulate), math.ceil(batch / accumulate / way.data))
+        accumulate *= 2
+    return found
+
+
+def _planned(
+    way: Way, batch: int, memory: Memory, sent: Traffic, flops: Sequence[float], hardware: Hardware
+) -> PlannedWay:
+    """`flops` are those that are needed, and those that are made."""
+    needed, computing = (each / (hardware.peak * hardware.utilisation) for each in flops)
+    waiting = waiting_seconds(sent, way, hardware, computing)
+    efficiency = needed / (computing + waiting) if computing else 1.0
+    fits = memory.total <= HEADROOM * hardware.memory
+    return PlannedWay(way, batch, memory, sent, computing, waiting, efficiency, fits)
+
+
+def _tensor_sizes(model: TransformerShape, hardware: Hardware, wanted: Wanted) -> list[int]:
+    """Devices that divide layers: all on one host, and each with as many heads and hidden units as the others."""
+    most = min(hardware.devices, hardware.devices_per_host)
+    possible = [
+        size
+        for size in range(1, most + 1)
+        if not (model.heads % size or model.feed_forward % size or hardware.devices % size or most % size)
+    ]
+    if wanted.tensor is None:
+        return possible
+    if wanted.tensor not in possible:
+        what = f"{model.heads} heads, {model.feed_forward} hidden units and {most} devices"
+        rule = f"--tensor-parallel must divide {what}"
+        raise InputError(rule, got=f"{wanted.tensor}", fix=f"choose from {', '.join(map(str, possible))}")
+    return [wanted.tensor]
+
+
+def _command(
+    system: str, sizes: Mapping[str, Any], training: TrainingConfig, hardware: Hardware
+) -> Callable[[PlannedWay], str]:
+    """That starts a way, on each host."""
+
+    def command(planned: PlannedWay) -> str:
+        way, each = planned.way, min(hardware.devices, hardware.devices_per_host)
+        words = ["neuropil", "train", system]
+        if hardware.devices > 1:
+            hosts = [
+                "--nnodes",
+                str(hardware.hosts),
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-endpoint",
+                "HOST:29400",
+                "--rdzv-id",
+                "NAME",
+            ]
+            launch = [*(hosts if hardware.hosts > 1 else ["--standalone"]), "--nproc-per-node", str(each)]
+            words = ["torchrun", *launch, "-m", *words]
+        options = {**sizes, "batch_size": training.batch_size // way.accumulate}
+        options |= {"accumulate": way.accumulate} if way.accumulate > 1 else {}
+        options |= {"precision": training.precision} if training.precision != "float32" else {}
+        options |= {"optimizer": training.optimizer} if training.optimizer != TrainingConfig().optimizer else {}
+        options |= {"parallel": way.parallel} if way.parallel != "none" else {}
+        options |= {"tensor_parallel": way.tensor} if way.tensor > 1 else {}
+        options |= {"recompute": True} if way.recompute else {}
+        for key, value in options.items():
+            words += words_for(key, value)
+        return shlex.join(words)
+
+    return command

@@ -1,0 +1,182 @@
+"""What a plan must know of a model: how many weights it has and where, what a batch leaves for the backward pass, and
+how much it computes.
+
+    gpt2, gpt2-medium, gpt2-large, gpt2-xl     by formula: the model is built without numbers
+    any system that `neuropil list` shows      built here, at the sizes that are given, and measured in a few updates
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from neuropil import recipes
+from neuropil.config import Config, option
+from neuropil.errors import InputError, nearest
+from neuropil.memory import BoundedModel, refused_memory
+from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
+from neuropil.parts.losses import LOGITS_AT_ONCE
+from neuropil.protocols import OptimizerName
+from neuropil.runs.plan.live_bytes import LiveBytes
+from neuropil.runs.start import PlannedRun
+from neuropil.tasks.experiment import TrainableExperiment
+from neuropil.tasks.recipe import Recipe
+from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed.strategy import MOMENTS, state_bytes
+from neuropil.training.loop import seconds_per_update
+
+PUBLISHED = {"gpt2": "small", "gpt2-medium": "medium", "gpt2-large": "large", "gpt2-xl": "xl"}
+MEASURED_SECONDS = 2.0
+SINGLE = 4
+"""Bytes of a number in float32."""
+
+
+class PublishedConfig(Config):
+    """Of a published size of GPT-2, to be trained."""
+
+    model: GPT2Config = GPT2Config()
+    vocabulary_size: int = option(50_257, "vocabulary size", low=1)
+    training: TrainingConfig = TrainingConfig(batch_size=64)
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerShape:
+    """A decoder of equal blocks whose loss never holds all logits: `NextTokenInWindow` of `GPT2`. Numbers of
+    parameters are those of all, of one block, of what of a block tensor parallelism divides, and of its matrices."""
+
+    parameters: int
+    block: int
+    divided: int
+    matrices: int
+    layers: int
+    width: int
+    heads: int
+    feed_forward: int
+    context: int
+    vocabulary: int
+    dropout: float
+    mask_bytes: int = 1
+    """Of a dropout mask: CUDA keeps a byte for each number, a CPU a number."""
+
+    @classmethod
+    def of(cls, config: GPT2Config, *, mask_bytes: int = 1) -> "TransformerShape":
+        with torch.device("meta"), BoundedModel(bytes_each=0):  # it has no numbers, and so fits
+            model = GPT2(config)
+        rows = {row.name: row.count for row in model.parameter_table()}
+        d, f = config.width, config.feed_forward_size
+        matrices = 4 * d * d + 2 * d * f
+        return cls(
+            parameters=sum(rows.values()),
+            block=rows["blocks.0"],
+            divided=matrices + 3 * d + f,  # and the biases of what is divided by columns
+            matrices=matrices,
+            layers=config.layers,
+            width=d,
+            heads=config.heads,
+            feed_forward=f,
+            context=config.context,
+            vocabulary=config.vocabulary_size,
+            dropout=config.dropout,
+            mask_bytes=mask_bytes,
+        )
+
+    def moments(self, optimizer: OptimizerName, tensor: int) -> float:
+        """Numbers that an optimiser keeps for a model whose layers are divided."""
+        matrices = self.layers * self.matrices / tensor if optimizer == "muon" else 0.0
+        others = self.parameters - self.layers * self.divided * (1 - 1 / tensor) - matrices
+        return MOMENTS[optimizer] * matrices + MOMENTS["adamw" if optimizer == "muon" else optimizer] * others
+
+    @property
+    def outside(self) -> int:
+        """Parameters of no block."""
+        return self.parameters - self.layers * self.block
+
+    @property
+    def tables(self) -> int:
+        """Of the matrix that makes the logits."""
+        return self.vocabulary * self.width
+
+    def block_bytes(self, number: int, tensor: int) -> float:
+        """What a token leaves in a block for its backward pass, where numbers have so many bytes: the inputs of both
+        norms and of both first matrices, which are whole on every device; queries, keys, values, what attention mixed
+        with its normaliser, and the feed-forward network before and after its activation, which are divided."""
+        d, f = self.width, self.feed_forward
+        whole = 2 * SINGLE * d + 2 * number * d + 4 * SINGLE
+        masks = 2 * self.mask_bytes * d if self.dropout else 0
+        return whole + masks + (4 * number * d + 2 * number * f + SINGLE * self.heads) / tensor
+
+    def ends_bytes(self) -> int:
+        """What a token leaves outside the blocks: two token numbers, the input of the last norm, and the gradient of
+        its output, which the loss makes in the forward pass."""
+        mask = self.mask_bytes * self.width if self.dropout else 0
+        return 16 + 2 * SINGLE * self.width + 2 * SINGLE + mask
+
+    def logits_bytes(self, tokens: int, number: int) -> int:
+        """Of the pieces of logits that are there at once: of the first and, while the errors of the first are kept, of
+        the second, each with its exponentials; in half precision with the product that was made single, and the matrix
+        for it."""
+        at_once = min(tokens, max(1, LOGITS_AT_ONCE // self.vocabulary))
+        following = min(at_once, tokens - at_once)
+        exponentials = SINGLE * self.vocabulary * max(2 * at_once, at_once + 2 * following)
+        if number == SINGLE:
+            return exponentials
+        both = self.vocabulary * max((SINGLE + number) * at_once, SINGLE * at_once + (SINGLE + number) * following)
+        return max(exponentials, both + number * self.tables)
+
+    def flops(self, tokens: int, tensor: int, *, recompute: bool) -> float:
+        """Of an update: two for each weight and token forward, four backward, two once more where blocks are computed
+        again; attention scores every pair of tokens and mixes them."""
+        each = 2 * (self.matrices + 2 * self.context * self.width)
+        return tokens * ((4 if recompute else 3) * self.layers * each / tensor + 6 * self.tables)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredShape:
+    """Any other model, for one device: what an example needs beside weights, gradients and moments, and what it
+    computes."""
+
+    parameters: int
+    moments: int
+    """Bytes that the optimiser keeps."""
+    example_bytes: float
+    example_flops: float
+
+
+def published_options(name: str) -> PublishedConfig:
+    return PublishedConfig(model=SIZES[PUBLISHED[name]])
+
+
+def system_recipe(name: str) -> Recipe:
+    """Of a system that is trained."""
+    if name not in (systems := [each.name for each in recipes.SYSTEMS]):
+        rule = "a plan is for a published size of GPT-2 or a system of `neuropil list`"
+        raise InputError(rule, got=f"{name!r}", fix=nearest(name, [*PUBLISHED, *systems]))
+    return recipes.recipe_for("train", name)
+
+
+def transformer(options: PublishedConfig) -> TransformerShape:
+    return TransformerShape.of(dataclasses.replace(options.model, vocabulary_size=options.vocabulary_size))
+
+
+def measured(name: str, options: Mapping[str, Any]) -> tuple[MeasuredShape, TrainingConfig]:
+    """A system with these options, and how it is trained."""
+    plan = PlannedRun.of("train", name, 0, options)
+    training = getattr(plan.typed, "training", None)
+    if not isinstance(training, TrainingConfig):
+        fix = f"choose from {', '.join(PUBLISHED)}, or a system that `neuropil tune` takes"
+        raise InputError("a plan is for a model that is trained by gradient steps", got=f"{name!r}", fix=fix)
+    with refused_memory():
+        experiment = cast(TrainableExperiment[Any], plan.recipe.build(plan.typed, 0))
+        model, batches = experiment.model, experiment.training_batches
+        own = [*model.parameters(), *model.buffers()]
+        count = sum(parameter.numel() for parameter in model.parameters())
+        with FlopCounterMode(display=False) as counter:
+            seconds_per_update(experiment.learner, batches, training, most_seconds=1e-9)  # one
+        with LiveBytes(own) as live:
+            seconds_per_update(experiment.learner, batches, training, most_seconds=MEASURED_SECONDS)
+    states = state_bytes(model, training)
+    moments = states - SINGLE * count * (2 + bool(training.average))
+    beside, flops = max(0, live.peak - states) / training.batch_size, counter.get_total_flops() / training.accumulate
+    return MeasuredShape(count, moments, beside, flops / training.batch_size), training

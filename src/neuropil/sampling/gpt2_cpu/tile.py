@@ -1,0 +1,146 @@
+"""Dot products of four rows of a matrix with one vector or several, whose sums stay in the processor's registers.
+
+    s_ir = Σ_j W_ij x_rj              i: 4 rows of W;  r: 1 or `VECTORS` rows of x
+
+A weight is loaded and widened once for all vectors, and a vector's element once for four weights, so that arithmetic is
+what takes the time as soon as there are a few vectors. Lane l of a register sums the columns l, l + `LANES`,
+l + 2 `LANES` …; then the lanes are added in pairs, and the columns left over one by one. So the order of a sum depends
+on the number of columns alone, and a vector's products have the same bits whatever else is in the tile.
+
+Numba's own loops leave the order to LLVM, which chooses another for another number of vectors: hence the instructions
+are written out here.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+FEATURES = get_host_cpu_features()
+LANES, VECTORS = (16, 4) if FEATURES.get("avx512f") else (8, 2) if FEATURES.get("avx") else (4, 4)
+"""Numbers in a register, and vectors at once: four times as many sums, with what they are made from, fill the
+registers."""
+WEIGHTS = 4
+
+INT32, INT64, FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+CONTRACT = ("contract",)
+"""A product and its sum may be one instruction; nothing may change places. Where nothing is said, a function that is
+compiled in any order would let it."""
+
+
+def dots_with(vectors: int) -> Callable[..., Any]:
+    """`dots(weights, rows, x, first)`: of four rows of a matrix with this many rows of x from `first` on.
+
+    With several, memory is asked for the next row behind each of the four, which it delivers while these are multiplied
+    with other vectors. With one there is no time to fill, and asking only stands in the way."""
+
+    def dots(typing, weights, rows, x, first):
+        def code(context, builder, signature, arguments):
+            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
+            now = cgutils.unpack_tuple(builder, arguments[1])
+            weight_rows = [row_pointer(builder, matrix, row) for row in now]
+            coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now if vectors > 1]
+            firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
+            vector_rows = [row_pointer(builder, many, row) for row in firsts]
+            columns = builder.extract_value(matrix.shape, 1)
+            whole = builder.and_(columns, INT64(-LANES))
+            sums = [cgutils.alloca_once(builder, of_lanes(FLOAT, LANES)) for _ in range(WEIGHTS * vectors)]
+            for total in sums:
+                builder.store(of_lanes(FLOAT, LANES)(None), total)
+            with cgutils.for_range_slice(builder, INT64(0), whole, INT64(LANES), INT64) as (column, _):
+                for row in coming:
+                    ask(builder, builder.gep(row, [column]))
+                add_products(builder, sums, weight_rows, vector_rows, column, LANES)
+            totals = [cgutils.alloca_once(builder, FLOAT) for _ in sums]
+            for total, lanes in zip(totals, sums, strict=True):
+                builder.store(added_in_pairs(builder, builder.load(lanes)), total)
+            with cgutils.for_range_slice(builder, whole, columns, INT64(1), INT64) as (column, _):
+                add_products(builder, totals, weight_rows, vector_rows, column, 1)
+            values = [builder.load(total) for total in totals]
+            made = [
+                context.make_tuple(builder, of_weight, values[i * vectors : (i + 1) * vectors]) for i in range(WEIGHTS)
+            ]
+            return context.make_tuple(builder, signature.return_type, made)
+
+        of_weight = types.UniTuple(types.float32, vectors)
+        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, x, first), code
+
+    return intrinsic(dots)
+
+
+def add_products(
+    builder: Any, sums: Sequence[Any], weight_rows: Sequence[Any], vector_rows: Sequence[Any], column: Any, lanes: int
+) -> None:
+    weights = [widened(builder, loaded(builder, row, column, lanes), lanes) for row in weight_rows]
+    for r, row in enumerate(vector_rows):
+        x = loaded(builder, row, column, lanes)
+        for i, weight in enumerate(weights):
+            place = sums[i * len(vector_rows) + r]
+            product = builder.fmul(weight, x, flags=CONTRACT)
+            builder.store(builder.fadd(builder.load(place), product, flags=CONTRACT), place)
+
+
+def of_lanes(number: Any, lanes: int) -> Any:
+    return number if lanes == 1 else ir.VectorType(number, lanes)
+
+
+def row_pointer(builder: Any, array: Any, row: Any) -> Any:
+    start = builder.mul(row, builder.extract_value(array.strides, 0))
+    number = array.data.type
+    return builder.bitcast(builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [start]), number)
+
+
+def loaded(builder: Any, row: Any, column: Any, lanes: int) -> Any:
+    number = row.type.pointee
+    pointer = builder.bitcast(builder.gep(row, [column]), of_lanes(number, lanes).as_pointer())
+    return builder.load(pointer, align=4 if number == FLOAT else number.width // 8)
+
+
+def widened(builder: Any, weights: Any, lanes: int) -> Any:
+    """In single precision; bfloat16 comes as the upper half of the bits of one."""
+    number = weights.type.element if lanes > 1 else weights.type
+    if number == FLOAT:
+        return weights
+    if number == ir.IntType(8):
+        return builder.sitofp(weights, of_lanes(FLOAT, lanes))
+    whole = of_lanes(INT32, lanes)
+    half = ir.Constant(whole, 16 if lanes == 1 else [16] * lanes)
+    return builder.bitcast(builder.shl(builder.zext(weights, whole), half), of_lanes(FLOAT, lanes))
+
+
+def added_in_pairs(builder: Any, lanes: Any) -> Any:
+    """Of lanes 0 … 2n, lane l and lane l + n, until one is left."""
+    for half in (count for count in (8, 4, 2, 1) if count < LANES):
+        low, high = (ir.Constant(ir.VectorType(INT32, half), list(range(at, at + half))) for at in (0, half))
+        parts = (builder.shuffle_vector(lanes, lanes, which) for which in (low, high))
+        lanes = builder.fadd(*parts, flags=CONTRACT)
+    return builder.extract_element(lanes, INT32(0))
+
+
+def ask(builder: Any, pointer: Any) -> None:
+    """Ask memory for what will be needed; an address behind the end does no harm."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    to_read, locality, data = INT32(0), INT32(2), INT32(1)
+    builder.call(function, [builder.bitcast(pointer, byte), to_read, locality, data])
+
+
+def prefetch_row(typing, matrix, row):
+    """Ask memory for a row, where it is not to be multiplied."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        start, columns = row_pointer(builder, array, arguments[1]), builder.extract_value(array.shape, 1)
+        with cgutils.for_range_slice(builder, INT64(0), columns, INT64(LANES), INT64) as (column, _):
+            ask(builder, builder.gep(start, [column]))
+        return context.get_dummy_value()
+
+    return types.void(matrix, row), code
+
+
+prefetch: Any = intrinsic(prefetch_row)

@@ -1,0 +1,139 @@
+"""A thread that answers what is no generation of text: what waits for the same is answered together.
+
+vectors = await queue.ask(embed, texts, key="embed")
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neuropil.errors import NeuropilError
+from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
+from neuropil.server.prometheus import Figures
+from neuropil.server.refusals import Refusal, log_fault
+
+MOST_TOGETHER = 256
+"""Inputs of several requests that are answered together; one request may have more."""
+
+Work = Callable[[Sequence[Any]], Sequence[Any]]
+"""An answer for each input."""
+
+
+@dataclass(eq=False)
+class _Job:
+    work: Work
+    inputs: Sequence[Any]
+    key: Hashable
+    answer: asyncio.Future[Sequence[Any]]
+    loop: asyncio.AbstractEventLoop
+    dropped: bool = False
+
+    def tell(self, found: Sequence[Any] | BaseException) -> None:
+        def put() -> None:
+            if self.answer.done():
+                return
+            if isinstance(found, BaseException):
+                self.answer.set_exception(found)
+            else:
+                self.answer.set_result(found)
+
+        try:
+            self.loop.call_soon_threadsafe(put)
+        except RuntimeError:  # the loop is closed, and nobody waits
+            return
+
+
+class PredictionQueue:
+    def __init__(self, name: str, config: ServerConfig, figures: Figures):
+        self.name, self.config, self.figures = name, config, figures
+        self.jobs, self.changed, self.running, self.closing = deque[_Job](), threading.Condition(), 0, False
+        self.thread = threading.Thread(target=self._run, name=f"answers of {name}", daemon=True)
+        self.thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self.thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        return len(self.jobs)
+
+    async def ask(self, work: Work, inputs: Sequence[Any], key: Hashable = None) -> Sequence[Any]:
+        """Requests of one key are answered by one call of the first one's work; without a key, each by itself."""
+        loop = asyncio.get_running_loop()
+        job = _Job(work, inputs, key, loop.create_future(), loop)
+        with self.changed:
+            if len(self.jobs) >= max(1, self.config.queue):
+                said = f"The server is busy: {len(self.jobs):,} requests wait already; ask again later."
+                raise Refusal(429, said, code="queue_full", headers={"retry-after": "1"})
+            self.jobs.append(job)
+            self.changed.notify()
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                return await job.answer
+        except TimeoutError:
+            said = f"A request may take {self.config.timeout:g} seconds here, and this one took longer."
+            raise Refusal(504, said, code="timeout") from None
+        except asyncio.CancelledError:
+            self.figures.cancelled.add(model=self.name)
+            raise
+        finally:
+            job.dropped = True
+
+    def close(self) -> None:
+        """Whatever is not done is refused; what is being answered is waited for."""
+        with self.changed:
+            self.closing = True
+            self.changed.notify()
+        self.thread.join(SECONDS_TO_JOIN)
+
+    # --- in the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self.changed:
+                while not (self.jobs or self.closing):
+                    self.changed.wait()
+                together = self._together()
+                self.running = len(together)
+            if self.closing:
+                for job in (*together, *self.jobs):
+                    job.tell(Refusal(503, "The server is shutting down.", code="shutting_down"))
+                return
+            self._answer(together)
+            self.running = 0
+
+    def _together(self) -> list[_Job]:
+        """The first, and those that ask for the same; whose client is gone leaves the queue."""
+        waiting = [job for job in self.jobs if not job.dropped]
+        together, count = waiting[:1], sum(len(job.inputs) for job in waiting[:1])
+        for job in waiting[1:]:
+            if job.key is not None and job.key == waiting[0].key and count + len(job.inputs) <= MOST_TOGETHER:
+                together.append(job)
+                count += len(job.inputs)
+        self.jobs = deque(job for job in waiting if job not in together)
+        return together
+
+    def _answer(self, jobs: Sequence[_Job]) -> None:
+        """Where several fail together, each is tried alone."""
+        if not jobs:
+            return
+        try:
+            found = jobs[0].work([each for job in jobs for each in job.inputs])
+        except Exception as error:
+            if len(jobs) > 1:
+                for job in jobs:
+                    self._answer([job])
+                return
+            if not isinstance(error, NeuropilError):
+                self.figures.failures.add(model=self.name)
+                log_fault(error)
+            jobs[0].tell(error)
+            return
+        place = 0
+        for job in jobs:
+            job.tell(found[place : place + len(job.inputs)])
+            place += len(job.inputs)

@@ -1,0 +1,112 @@
+"""The command that torchrun starts: a worker that is killed, and hosts that share nothing but a wire."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from neuropil.training.history import read_history
+from neuropil.training.weights import read_tensors
+
+pytestmark = pytest.mark.slow
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+TRAIN = ["train", "mlp", "--hidden-sizes", "16", "--dropout", "0", "--optimizer", "sgd", "--learning-rate", "0.05"]
+MOST_SECONDS = 300.0
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+
+
+def weights_of(run: Path) -> dict[str, torch.Tensor]:
+    return read_tensors(run / "model.safetensors")[0]
+
+
+def require_same(run: Path, other: Path) -> None:
+    for name, weight in weights_of(run).items():
+        torch.testing.assert_close(weight, weights_of(other)[name], rtol=1e-4, atol=1e-5)
+
+
+def worker(agent: int, rank: int) -> int:
+    """The process of this rank, among the children of torchrun."""
+    children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
+    return next(int(each) for each in children if f"\0RANK={rank}\0" in Path(f"/proc/{each}/environ").read_text())
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_run_whose_worker_is_killed_goes_on_in_its_folder_to_the_same_weights(rank: int, tmp_path: Path):
+    words = [*TRAIN, "--epochs", "80", "--no-report", "--checkpoint-seconds", "0.1"]
+    launch = [*TORCHRUN, "--nproc-per-node", "2", "--max-restarts", "3", "-m", "neuropil", *words]
+    with (tmp_path / "said").open("w") as said:
+        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        deadline = time.monotonic() + MOST_SECONDS
+        while not list(tmp_path.glob("runs/*/checkpoint.safetensors")) and time.monotonic() < deadline:
+            assert running.poll() is None, (tmp_path / "said").read_text()
+            time.sleep(0.05)
+        os.kill(worker(running.pid, rank), signal.SIGKILL)
+        assert running.wait() == 0, (tmp_path / "said").read_text()
+    (folder,) = (tmp_path / "runs").iterdir()
+    subprocess.run(
+        [sys.executable, "-m", "neuropil", *words, "--out", "one"], cwd=tmp_path, env=environment(), check=True
+    )
+    require_same(folder, tmp_path / "one")
+    rows = [read_history(run / "metrics.jsonl") for run in (folder, tmp_path / "one")]
+    steps = [[row["step"] for row in part if row["kind"] == "train"] for part in rows]
+    assert steps[0] == steps[1]
+
+
+# --- two hosts --------------------------------------------------------------------------------------------------------
+
+NAMES, ADDRESSES = ("neuropil-a", "neuropil-b"), ("10.93.7.1", "10.93.7.2")
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def hosts() -> Iterator[Sequence[str]]:
+    """Two network namespaces, joined by a virtual cable."""
+    try:
+        for name in NAMES:
+            ip("netns", "add", name)
+        ip("link", "add", "wire0", "netns", NAMES[0], "type", "veth", "peer", "name", "wire0", "netns", NAMES[1])
+        for name, address in zip(NAMES, ADDRESSES, strict=True):
+            ip("-n", name, "address", "add", f"{address}/24", "dev", "wire0")
+            ip("-n", name, "link", "set", "wire0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+    except (OSError, subprocess.CalledProcessError) as error:
+        remove_hosts()
+        why = getattr(error, "stderr", b"") or str(error).encode()
+        pytest.skip(f"network namespaces are not permitted here: {why.decode().strip()}")
+    yield NAMES
+    remove_hosts()
+
+
+def remove_hosts() -> None:
+    for name in NAMES:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def test_two_hosts_that_share_no_disk_learn_what_one_process_would(hosts: Sequence[str], tmp_path: Path):
+    words = [*TRAIN, "--epochs", "3", "--no-report", "--out", "run"]
+    running = []
+    for number, host in enumerate(hosts):
+        (tmp_path / host).mkdir()
+        launch = ["--nnodes", "2", "--node-rank", str(number), "--nproc-per-node", "1"]
+        launch += ["--master-addr", ADDRESSES[0], "--master-port", "29400"]
+        command = ["ip", "netns", "exec", host, *TORCHRUN, *launch, "-m", "neuropil", *words]
+        own = {**environment(), "GLOO_SOCKET_IFNAME": "wire0"}
+        running.append(subprocess.Popen(command, cwd=tmp_path / host, env=own))
+    assert [process.wait() for process in running] == [0, 0]
+    alone = [sys.executable, "-m", "neuropil", *words]
+    subprocess.run(alone, cwd=tmp_path, env=environment(), check=True)
+    require_same(tmp_path / hosts[0] / "run", tmp_path / "run")
+    assert list((tmp_path / hosts[1]).iterdir()) == []

@@ -1,0 +1,162 @@
+"""Which way of training is recommended, and what is said of each."""
+
+import json
+import shlex
+
+import pytest
+
+from command_line import said
+from neuropil.runs.plan.communication import Hardware, Traffic, traffic, waiting_seconds
+from neuropil.runs.plan.memory import Way
+from neuropil.runs.plan.plan import TrainingPlan, Wanted, plan_training
+from neuropil.runs.plan.shapes import TransformerShape, published_options, transformer
+
+GB = 1e9
+
+
+def hardware(devices: int = 8, memory: float = 80 * GB, per_host: int = 8) -> Hardware:
+    return Hardware(devices, per_host, memory, 312e12, 0.5, 300 * GB, 25 * GB)
+
+
+def planned(name: str, devices: int, memory: float, wanted: Wanted | None = None, **options: object) -> TrainingPlan:
+    chosen = published_options(name).override(**{"precision": "bfloat16", **options})
+    return plan_training(name, chosen, {}, hardware(devices, memory), wanted or Wanted())
+
+
+def test_what_fits_is_trained_the_simple_way():
+    best = planned("gpt2-xl", 8, 80 * GB).recommended
+    assert best is not None
+    assert best.way == Way("ddp", 8)
+
+
+def test_what_does_not_fit_is_sharded():
+    best = planned("gpt2-xl", 8, 40 * GB).recommended
+    assert best is not None
+    assert best.way.parallel == "fsdp"
+    assert best.memory.total < 0.9 * 40 * GB
+
+
+def test_with_little_memory_batches_are_divided_or_blocks_computed_again():
+    best = planned("gpt2-xl", 8, 16 * GB).recommended
+    assert best is not None
+    assert best.way.parallel == "fsdp"
+    assert best.way.recompute or best.way.accumulate > 1
+
+
+def test_where_nothing_fits_it_is_said_what_the_least_needs():
+    found = planned("gpt2-xl", 1, 4 * GB)
+    assert found.recommended is None
+    assert found.sentence().startswith(
+        "No way fits into the 4 GB of a device: the least, recompute, accumulate 64, needs "
+    )
+
+
+def test_a_way_that_is_asked_for_is_planned_alone():
+    found = planned("gpt2-large", 4, 80 * GB, Wanted("fsdp", 4, recompute=True))
+    assert [each.way for each in found.ways] == [Way("none", 1, 4, recompute=True)]
+    found = planned("gpt2-large", 8, 80 * GB, Wanted("fsdp", 4, recompute=False))
+    assert [each.way for each in found.ways] == [Way("fsdp", 2, 4)]
+
+
+def test_a_batch_of_an_update_stays_the_same_when_it_is_divided():
+    for each in planned("gpt2-xl", 8, 16 * GB, batch_size=128).ways:
+        assert each.batch * each.way.data * each.way.accumulate == 128
+
+
+def test_bytes_of_a_ring():
+    model: TransformerShape = transformer(published_options("gpt2"))
+    four = {"batch": 2, "half": False}
+    assert traffic(model, Way("ddp", 4), **four).all_reduce == 2 * 3 / 4 * 4 * model.parameters
+    sharded = traffic(model, Way("fsdp", 4), **four)
+    blocks = model.layers * model.block
+    assert sharded.all_gather == 3 / 4 * 4 * (model.parameters + blocks)
+    assert sharded.reduce_scatter == 3 / 4 * 4 * model.parameters
+    assert traffic(model, Way("fsdp", 4), batch=2, half=True).all_gather == sharded.all_gather / 2
+    divided = traffic(model, Way("none", 1, 4), **four)
+    assert divided.tensor == 12 * 4 * 2 * 3 / 4 * 4 * (2 * 1024 * 768)
+    assert traffic(model, Way("none", 1, 4, recompute=True), **four).tensor == divided.tensor * 6 / 4
+    assert traffic(model, Way(), **four) == Traffic()
+
+
+def test_what_is_sent_while_there_is_computation_costs_nothing():
+    sent = Traffic(all_reduce=300 * GB, unhidden=3 * GB)
+    assert waiting_seconds(sent, Way("ddp", 8), hardware(), computing=3.0) == pytest.approx(0.01)
+    assert waiting_seconds(sent, Way("ddp", 8), hardware(), computing=0.3) == pytest.approx(0.8)
+    assert waiting_seconds(sent, Way("ddp", 16), hardware(16), computing=3.0) == pytest.approx(300 / 25 - 2)
+    assert waiting_seconds(Traffic(tensor=300 * GB), Way("none", 1, 8), hardware(), computing=3.0) == 1
+
+
+def test_the_operations_of_gpt2_are_those_of_the_usual_rule():
+    """6 N T for weights, and 12 L d T² for attention (Chowdhery 2022)."""
+    model = transformer(published_options("gpt2"))
+    matrices = 12 * 12 * 768**2 + 50_257 * 768
+    assert model.flops(1024, 1, recompute=False) == 6 * matrices * 1024 + 12 * 12 * 768 * 1024**2
+
+
+def test_the_command_prints_and_recommends(capsys: pytest.CaptureFixture[str]):
+    words = ["plan", "gpt2-xl", "--gpus", "8", "--memory", "40GB", "--precision", "bfloat16"]
+    printed = said(capsys, *words)
+    for part in (
+        "1,557,611,200 parameters",
+        "Memory of a device:",
+        "reduce-scatter",
+        "Recommended: fsdp 8",
+        "Assumed: ",
+    ):
+        assert part in printed
+    found = json.loads(said(capsys, *words, "--json"))
+    assert found["recommended"]["command"] in printed
+    assert found["recommended"]["parallel"] == "fsdp"
+    assert found["ways"][0]["name"].startswith("ddp 8")
+    command = shlex.split(found["recommended"]["command"])
+    assert command[:7] == ["torchrun", "--standalone", "--nproc-per-node", "8", "-m", "neuropil", "train"]
+    assert command[command.index("--width") + 1] == "1600"
+    assert command[command.index("--parallel") + 1] == "fsdp"
+
+
+def test_hosts_meet_by_c10d(capsys: pytest.CaptureFixture[str]):
+    printed = said(capsys, "plan", "gpt2", "--gpus", "32", "--gpus-per-host", "8")
+    meeting = "--rdzv-backend c10d --rdzv-endpoint HOST:29400 --rdzv-id NAME"
+    assert f"torchrun --nnodes 4 {meeting} --nproc-per-node 8 -m neuropil train gpt2 " in printed
+
+
+def test_any_system_is_planned_by_a_few_updates_of_it(capsys: pytest.CaptureFixture[str]):
+    found = json.loads(said(capsys, "plan", "mlp", "--gpus", "2", "--hidden-sizes", "64", "--json"))
+    assert found["parameters"] == 64 * 64 + 64 + 64 * 10 + 10
+    (way,) = found["ways"]
+    assert way["memory"]["weights"] == 4 * found["parameters"]
+    assert way["memory"]["activations"] > 32 * (64 + 64) * 4
+    assert found["recommended"]["command"] == (
+        "torchrun --standalone --nproc-per-node 2 "
+        "-m neuropil train mlp --hidden-sizes 64 --batch-size 64 --parallel ddp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (
+            "gpt3",
+            "a plan is for a published size of GPT-2 or a system of `neuropil list`, but got 'gpt3': "
+            "did you mean 'gpt2'?",
+        ),
+        ("gpt2 --memory much", "--memory must be a number of bytes above 0, but got 'much': write for instance 80GB."),
+        ("gpt2 --gpus 0", "--gpus must be at least 1, but got 0."),
+        (
+            "gpt2-xl --gpus 8 --tensor-parallel 2",
+            "--tensor-parallel must divide 25 heads, 6400 hidden units and 8 devices, but got 2: choose from 1.",
+        ),
+        (
+            "mlp --gpus 2 --parallel fsdp",
+            "--parallel is planned by formula, for the sizes of GPT-2, but got 'mlp': "
+            "leave it out, or plan gpt2, gpt2-medium, gpt2-large, gpt2-xl.",
+        ),
+        (
+            "word2vec",
+            "a plan is for a model that is trained by gradient steps, but got 'word2vec': "
+            "choose from gpt2, gpt2-medium, gpt2-large, gpt2-xl, or a system that `neuropil tune` takes.",
+        ),
+    ],
+)
+def test_bad_words_get_one_sentence(words: str, complaint: str, capsys: pytest.CaptureFixture[str]):
+    assert said(capsys, "plan", *words.split(), code=2) == f"neuropil: {complaint}"

@@ -1,0 +1,75 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from neuropil.errors import InputError, LostProcessError
+from neuropil.training.distributed.processes import World, first_to_end, is_restart, launch_of, place_in
+
+MET = {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+
+
+def test_the_place_is_what_torchrun_says():
+    assert place_in({}) == place_in({"RANK": "3"}) == World(0, 1, 0)
+    assert place_in({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", **MET}) == World(3, 4, 1)
+    assert place_in({"RANK": "3", "WORLD_SIZE": "4", **MET}) == World(3, 4, 0)
+    assert place_in({"RANK": "0", "WORLD_SIZE": "1"}).alone
+
+
+@pytest.mark.parametrize("rank", ["2", "-1", "one", ""])
+def test_a_place_that_there_is_not_is_refused(rank: str):
+    with pytest.raises(InputError) as error:
+        place_in({"RANK": rank, "WORLD_SIZE": "2", **MET})
+    assert str(error.value) == (
+        "RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers as torchrun sets them, the rank below the size, "
+        f"but got RANK={rank}, WORLD_SIZE=2: start with torchrun, or unset them."
+    )
+
+
+def test_processes_that_cannot_meet_are_refused():
+    with pytest.raises(InputError) as error:
+        place_in({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
+    assert str(error.value) == "2 processes must know where to meet, but got no MASTER_PORT: start with torchrun."
+
+
+def test_a_process_that_is_alone_sends_nothing(tmp_path: Path):
+    alone, rows = World(), torch.arange(3)
+    assert alone.first
+    assert alone.sum([1.0, 2.0]) == [1.0, 2.0]
+    assert alone.broadcast({"a": 1}) == {"a": 1}
+    assert alone.gather_rows(rows) is rows
+    alone.broadcast_tensors([rows])
+    alone.barrier()
+    (tmp_path / "there").write_text("x")
+    with alone.copy_of(tmp_path / "there") as there, alone.copy_of(tmp_path / "not there") as missing:
+        assert (there, missing) == (tmp_path / "there", None)
+    assert first_to_end(2) == (True, 2)
+
+
+def test_a_lost_connection_is_told_in_one_sentence():
+    def fail(words: str, world: World) -> None:
+        with world.watching():
+            raise RuntimeError(words)
+
+    closed = "[../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer"
+    with pytest.raises(LostProcessError) as error:
+        fail(closed, World(0, 2))
+    assert str(error.value) == (
+        "a run needs all of its processes, but got one that ended: see what it said, and go on with neuropil resume."
+    )
+    with pytest.raises(RuntimeError, match="sizes do not match"):
+        fail("sizes do not match", World(0, 2))
+    with pytest.raises(RuntimeError, match="Connection closed"):
+        fail(closed, World())
+
+
+def test_a_launch_is_known_again_when_it_is_restarted():
+    assert launch_of({}) is None
+    assert launch_of({"TORCHELASTIC_RUN_ID": "job-7"}) == "job-7"
+    agent = launch_of({"TORCHELASTIC_RUN_ID": "none"})
+    assert agent is not None
+    assert agent.endswith(f":{os.getppid()}")
+    assert not is_restart({})
+    assert not is_restart({"TORCHELASTIC_RESTART_COUNT": "0"})
+    assert is_restart({"TORCHELASTIC_RESTART_COUNT": "2"})
