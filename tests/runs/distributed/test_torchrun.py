@@ -43,7 +43,7 @@ def worker(agent: int, rank: int) -> int:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_run_whose_worker_is_killed_goes_on_in_its_folder_to_the_same_weights(rank: int, tmp_path: Path):
     words = [*TRAIN, "--epochs", "80", "--no-report", "--checkpoint-seconds", "0.1"]
-    launch = [*TORCHRUN, "--nproc-per-node", "2", "--max-restarts", "3", "-m", "neuropil", *words]
+    launch = [*TORCHRUN, "--nproc-per-node", "2", "--max-restarts", "1", "-m", "neuropil", *words]
     with (tmp_path / "said").open("w") as said:
         running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
         deadline = time.monotonic() + MOST_SECONDS

@@ -5,6 +5,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from neuropil.adversarial.defences import DefenceConfig, DefendedLearner
+from neuropil.adversarial.threat_model import ThreatModel
+from neuropil.errors import InputError
+from neuropil.parts.objectives import Classification
+from neuropil.training.distributed.placement import require_divisible_loss
 from training.distributed.forked import ForkedGroups
 
 WAYS = {
@@ -66,3 +71,16 @@ def test_a_divided_run_of_every_transformer_is_that_of_one_process(groups: Forke
     alone = own, groups.run("fitted", 1, folder=str(own), **run)[0]
     for rows in groups.run("fitted", 4, folder=str(other), parallel="fsdp", tensor_parallel=2, **run):
         require_same(other, rows, alone)
+
+
+def test_a_penalty_on_whole_weights_is_refused_where_they_are_divided():
+    model = torch.nn.Linear(2, 2)
+    require_divisible_loss(Classification(model))
+    penalised = Classification(model, l1=0.1)
+    for learner in (penalised, DefendedLearner(penalised, ThreatModel("linf", 0.1), DefenceConfig())):
+        with pytest.raises(InputError) as error:
+            require_divisible_loss(learner)
+        assert str(error.value) == (
+            "--l1 needs a model that is whole in every process, but got one that is divided: "
+            "leave --l1 out, or use --parallel ddp."
+        )

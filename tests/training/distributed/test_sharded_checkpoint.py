@@ -1,8 +1,10 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from neuropil.errors import RunError
@@ -11,6 +13,7 @@ from neuropil.training.distributed.sharded_checkpoint import (
     read_state,
     remove_unfinished,
     require_shared_disk,
+    save,
 )
 from training.distributed.forked import ForkedGroups
 
@@ -61,6 +64,30 @@ def test_an_unfinished_checkpoint_is_not_picked_up(saved: Path):
     assert finished(run) == [saved]
     remove_unfinished(run)
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_process_that_is_killed_while_it_replaces_a_step_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    trained: Any = (torch.nn.Linear(2, 2), {}, [], None)
+    save(tmp_path, {"step": 7}, trained, {}, {})
+    rename = Path.rename
+
+    def killed(path: Path, target: Path) -> Path:
+        if path.suffix == ".part":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path, {"step": 7, "finished": True}, trained, {}, {})
+    monkeypatch.undo()
+    remove_unfinished(tmp_path)
+    (folder,) = (tmp_path / "checkpoint").iterdir()
+    assert read_state(folder) == {"step": 7}
+    save(tmp_path, {"step": 7, "finished": True}, trained, {}, {})
+    (folder,) = (tmp_path / "checkpoint").iterdir()
+    assert read_state(folder) == {"step": 7, "finished": True}
 
 
 def test_a_full_disk_is_said_in_a_sentence_and_the_checkpoint_before_is_kept(groups: ForkedGroups, saved: Path):

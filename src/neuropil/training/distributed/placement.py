@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from neuropil.protocols import ParallelModel
+from neuropil.errors import InputError
+from neuropil.protocols import Learner, ParallelModel, PenalizedLearner
 from neuropil.training import checkpoint
 from neuropil.training.checkpoint import FILE, SHARES, Trained
 from neuropil.training.config import TrainingConfig
@@ -51,7 +52,7 @@ class Placement:
 
     @property
     def saved(self) -> bool:
-        return (self.folder / FILE).exists() or (self.folder / SHARES).exists()
+        return checkpoint.has_checkpoint(self.folder)
 
     def matrices(self) -> list[list[Tensor]]:
         """Weights that are one matrix together."""
@@ -94,8 +95,9 @@ class Placement:
         self.world.broadcast_tensors(list(self.model.state_dict().values()))
 
 
-def place(model: nn.Module, config: TrainingConfig, folder: Path, world: World, device: torch.device) -> Placement:
+def place(learner: Learner, config: TrainingConfig, folder: Path, world: World, device: torch.device) -> Placement:
     """As the run asks for, or as its memory needs; before anything takes hold of the model's weights."""
+    model = learner.model
     world.broadcast_tensors(list(model.state_dict().values()))
     if config.recompute:
         activation_checkpointing.require_blocks(model)
@@ -103,6 +105,7 @@ def place(model: nn.Module, config: TrainingConfig, folder: Path, world: World, 
     resumed = world.broadcast(whole.saved)
     chosen = choose(config, model, world.size, device, resumed=resumed)
     if chosen.divides:
+        require_divisible_loss(learner)
         from neuropil.training.distributed.sharded_placement import ShardedPlacement
 
         return ShardedPlacement(model, config, folder, world, device, chosen)
@@ -110,6 +113,13 @@ def place(model: nn.Module, config: TrainingConfig, folder: Path, world: World, 
         activation_checkpointing.recompute(model, model.parallel_plan().blocks)
     whole.why = chosen.why
     return whole
+
+
+def require_divisible_loss(learner: Learner) -> None:
+    """A penalty is computed from whole weights."""
+    if isinstance(learner, PenalizedLearner) and learner.l1:
+        rule, fix = "--l1 needs a model that is whole in every process", "leave --l1 out, or use --parallel ddp"
+        raise InputError(rule, got="one that is divided", fix=fix)
 
 
 def latest_shards(folder: Path) -> str | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuropil.errors import InputError, LostProcessError
+from neuropil.training.distributed.attempts import name_attempt
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -192,12 +193,13 @@ def world() -> World:
 
 @functools.cache
 def _store() -> Any:
-    """Where all processes can leave a few words. It outlives the workers of torchrun, whose agent keeps it."""
+    """Where the processes of this attempt can leave a few words."""
+    from torch._C._distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
     store.set_timeout(PATIENCE)
-    return store
+    return PrefixStore(name_attempt(store, rank, size, PATIENCE), store)
 
 
 def first_to_end(exit_code: int) -> tuple[bool, int]:

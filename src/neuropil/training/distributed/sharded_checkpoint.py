@@ -45,7 +45,7 @@ from neuropil.training.distributed.dtensor import is_divided, local
 from neuropil.training.optimizers import Optimizer
 
 FORMAT = 1
-STATE = "state.json"
+STATE, BEFORE = "state.json", ".before"
 Parts: TypeAlias = Mapping[str, Sequence[str]]
 
 
@@ -54,7 +54,7 @@ def save(
 ) -> None:
     """Called by all processes; `state` is the same in all, and its `step` names the checkpoint."""
     folder = run / SHARES / f"step-{state['step']}"
-    part = folder.with_name(f".{folder.name}.part")
+    part, before = (folder.with_name(f".{folder.name}{ending}") for ending in (".part", BEFORE))
     if _rank() == 0:
         remove_unfinished(run)
         make_folder(part)
@@ -73,8 +73,9 @@ def save(
         require_shared_disk(part, len(sizes), written)
         write_text(part / STATE, json.dumps({"format": FORMAT, "state": dict(state), "files": sizes}) + "\n")
         if folder.exists():  # the same step once more
-            shutil.rmtree(folder)
+            folder.rename(before)
         part.rename(folder)
+        shutil.rmtree(before, ignore_errors=True)
         with suppress(OSError):  # not every file system has it for folders
             sync(folder.parent)
         for old in set(finished(run)) - {folder}:
@@ -124,9 +125,15 @@ def finished(run: Path) -> list[Path]:
 
 
 def remove_unfinished(run: Path) -> None:
-    """What was being written when a process was killed."""
+    """What was being written when a process was killed. What it was about to replace gets its name back."""
     for part in (run / SHARES).glob(".step-*.part"):
         shutil.rmtree(part)
+    for before in (run / SHARES).glob(f".step-*{BEFORE}"):
+        folder = before.with_name(before.name.removeprefix(".").removesuffix(BEFORE))
+        if folder.exists():
+            shutil.rmtree(before)
+        else:
+            before.rename(folder)
 
 
 def read_state(folder: Path) -> dict[str, Any]:
