@@ -26,6 +26,11 @@ from benchmarks.timing import ratio
 
 PROMPT, VOCABULARY = 32, 50_257
 END = "<|endoftext|>"
+HEADER = ["weights", "", "tokens/s", "beside one at a time", "first token"]
+ABOUT = (
+    "`neuropil serve` with a model of GPT-2's 124M size: 16 clients at once and the same requests one after the other, "
+    f"prompts of {PROMPT} tokens and 64 new ones, medians of three rounds; CTranslate2 has all prompts in one batch."
+)
 
 
 def save(folder: Path, **sizes: Any) -> None:
@@ -123,11 +128,40 @@ def ctranslate2_batch(
     return write
 
 
-async def measure(arguments: argparse.Namespace, folder: Path) -> None:
+@dataclass(frozen=True)
+class Measured:
+    """Rounds of each way: tokens a second, and all seconds to a first token."""
+
+    precision: str
+    rates: dict[str, list[float]]
+    firsts: dict[str, list[float]]
+    answers: int
+    differing: int
+
+    def first(self, name: str) -> str:
+        middle, late = np.quantile(self.firsts[name], [0.5, 0.99])
+        return f"p50 {1000 * middle:.0f} ms, p99 {1000 * late:.0f} ms"
+
+    def rows(self) -> Iterator[list[str]]:
+        for name, values in self.rates.items():
+            if values:
+                beside = ratio(values, self.rates["one at a time"])
+                first = self.first(name) if name in self.firsts else ""
+                yield [self.precision, name, f"{statistics.median(values):.0f}", beside, first]
+        yield [
+            self.precision,
+            f"answers that differ from the one alone: {self.differing} of {self.answers}",
+            "",
+            "",
+            "",
+        ]
+
+
+async def measure(arguments: argparse.Namespace, folder: Path) -> Measured:
     numbers = random.Random(0)  # noqa: S311
     prompts = [[numbers.randrange(VOCABULARY - 1) for _ in range(PROMPT)] for _ in range(arguments.clients)]
     peer = ctranslate2_batch(folder, prompts, arguments.new, arguments.precision)
-    rates: dict[str, list[float]] = {"one at a time": [], "at once": [], "CTranslate2": []}
+    rates: dict[str, list[float]] = {"one at a time": [], "at once": [], "CTranslate2, one batch": []}
     firsts: dict[str, list[float]] = {"one at a time": [], "at once": []}
     differing = 0
     words = ("--slots", str(arguments.clients), "--precision", arguments.precision)
@@ -145,20 +179,11 @@ async def measure(arguments: argparse.Namespace, folder: Path) -> None:
                 differing += sum(alone != together for alone, together in zip(*texts, strict=True))
                 if peer is not None:
                     begun = time.perf_counter()
-                    rates["CTranslate2"].append(peer() / (time.perf_counter() - begun))
-    for name, values in rates.items():
-        if values:
-            print(f"{name}: {statistics.median(values):.1f} tokens/s")
-    print(f"at once / one at a time: {ratio(rates['at once'], rates['one at a time'])}")
-    if peer is not None:
-        print(f"neuropil at once / CTranslate2 in one batch: {ratio(rates['at once'], rates['CTranslate2'])}")
-    for name, values in firsts.items():
-        middle, late = np.quantile(values, [0.5, 0.99])
-        print(f"first token, {name}: p50 {1000 * middle:.0f} ms, p99 {1000 * late:.0f} ms of {len(values)} requests")
-    print(f"answers that differ from the one alone: {differing} of {arguments.rounds * arguments.clients}")
+                    rates["CTranslate2, one batch"].append(peer() / (time.perf_counter() - begun))
+    return Measured(arguments.precision, rates, firsts, arguments.rounds * arguments.clients, differing)
 
 
-def main(words: Sequence[str] = ()) -> None:
+def rows(words: Sequence[str] = ()) -> Iterator[list[str]]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--new", type=int, default=64, help="new tokens of each request")
@@ -167,7 +192,12 @@ def main(words: Sequence[str] = ()) -> None:
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         save(Path(name))
-        asyncio.run(measure(arguments, Path(name)))
+        yield from asyncio.run(measure(arguments, Path(name))).rows()
+
+
+def main(words: Sequence[str] = ()) -> None:
+    for row in [HEADER, *rows(words)]:
+        print("\t".join(row))
 
 
 if __name__ == "__main__":

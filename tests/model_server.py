@@ -25,14 +25,16 @@ class Gate:
     def __init__(self, writer: TextWriter):
         self.decoder: SlottedDecoder = writer.batching.decoder
         self.num_slots, self.vocab_size = self.decoder.num_slots, self.decoder.vocab_size
-        self.steps, self.opened = threading.Semaphore(0), False
+        self.steps, self.opened, self.holds = threading.Semaphore(0), False, False
         self.context, self.clear = self.decoder.context, self.decoder.clear
         self.length, self.slot_bytes = self.decoder.length, self.decoder.slot_bytes
         writer.batching.decoder = self
 
     def _wait(self) -> None:
-        if not self.opened:
+        self.holds = not self.opened
+        if self.holds:
             assert self.steps.acquire(timeout=30)
+            self.holds = False
 
     def read(self, slot: int, tokens: Sequence[int]) -> Any:
         self._wait()

@@ -10,6 +10,7 @@ import torch
 
 import neuropil
 from neuropil.data.corpus.embedded import python_documentation
+from neuropil.errors import DataWarning
 from neuropil.runs import open as opening
 
 transformers = pytest.importorskip("transformers")
@@ -62,7 +63,11 @@ def test_sentence_vectors_of_mini_lm_are_those_of_sentence_transformers():
     if MINI_LM is None or MINI_LM.origin is None:
         pytest.skip("MiniLM is not installed")
     folder = Path(MINI_LM.origin).parent / "model"
-    ours = opening.open(folder).embed(SENTENCES)
+    with pytest.warns(DataWarning) as caught:
+        ours = opening.open(folder).embed(SENTENCES)
+    assert [str(warning.message) for warning in caught] == [
+        "1 of 45 texts has more than 256 tokens: the rest is not read."
+    ]
     theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(
         SENTENCES, convert_to_tensor=True
     )

@@ -9,8 +9,9 @@ import torch
 
 import neuropil
 from command_line import said
+from neuropil.cli import main
 from neuropil.data.tokenizers.published import PublishedTokenizer
-from neuropil.errors import InputError
+from neuropil.errors import DataWarning, InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
 from neuropil.recipes import recipe
 from neuropil.recipes.bert_classifier import BERTClassifierOptions, build, fitting_tokens
@@ -137,6 +138,18 @@ def test_vectors_come_in_the_order_of_the_texts_whatever_their_lengths(run: Run)
         torch.testing.assert_close(vector, alone, atol=1e-5, rtol=0)
     torch.testing.assert_close(together.norm(dim=1), torch.ones(len(texts)))
     torch.testing.assert_close(filler_of(run).embed(texts), together)
+
+
+def test_it_is_said_that_a_text_was_cut(run: Run, classifier: Run, capsys: pytest.CaptureFixture[str]):
+    texts = ["cat " * 30, "cat " * 31, "cat " * 300]
+    note = "2 of 3 texts have more than 32 tokens: the rest is not read."
+    for each in (run, classifier):
+        with pytest.warns(DataWarning) as caught:
+            vectors = each.embed(texts)
+        assert [str(warning.message) for warning in caught] == [note]
+        torch.testing.assert_close(vectors[1], vectors[2])
+    main(["embed", str(run.folder), *texts])
+    assert capsys.readouterr().err == f"neuropil: {note}\n"
 
 
 @pytest.mark.parametrize("lengths", [[], [5], [1, 100, 2, 50, 3, 3, 3], [512] * 9, list(range(1, 80))])

@@ -195,7 +195,7 @@ def test_dated_series_refuse_values_without_dates(run: Run):
         run.predict([1.0, 2.0])
     assert str(error.value) == (
         "this forecaster needs what is known in advance, such as dates, beside the values, but got values only: give "
-        "a file."
+        "a table with the columns day, sales."
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_a_stream_has_whole_characters_and_ends_as_openai_ends_it(served: Served
 def test_log_probabilities_are_those_of_the_model(
     served: Served, language_model: LanguageModel, echo: bool, stream: bool
 ):
-    prompt, length = "12 is é", 6
+    prompt, length = "q 12 is é", 6  # which does not begin as the texts do
     options: dict[str, Any] = {"max_tokens": length, "logprobs": 3, "echo": echo, "temperature": 0}
     answer = served.complete(model="gpt2", prompt=prompt, stream=stream, **options)
     chunks: Any = list(answer) if stream else [answer]
@@ -156,15 +157,19 @@ def test_log_probabilities_are_those_of_the_model(
     assert len(tokens) == len(before) + length  # else the model wrote what is read otherwise
     with torch.no_grad():
         scores = language_model.model(torch.tensor([tokens]))[0].double().log_softmax(-1)
-    first = 0 if echo else len(before)
+    first, beyond = 0 if echo else len(before), 0
     assert found["tokens"] == language_model.tokenizer.tokens(tokens)[first:]
     for place, (value, best) in enumerate(zip(found["token_logprobs"], found["top_logprobs"], strict=True), first):
         if place == 0:
             assert (value, best) == (None, None)
             continue
         assert value == pytest.approx(float(scores[place - 1, tokens[place]]), abs=1e-4)
-        expected = scores[place - 1].topk(3).values.tolist()
-        assert sorted(best.values(), reverse=True) == pytest.approx(expected, abs=1e-4)
+        shown = {*scores[place - 1].topk(3).indices.tolist(), tokens[place]}  # the token itself may be none of the best
+        expected = sorted(float(scores[place - 1, token]) for token in shown)
+        assert sorted(best.values()) == pytest.approx(expected, abs=1e-4)
+        assert best[found["tokens"][place - first]] == value
+        beyond += len(shown) > 3
+    assert beyond > 0 or not echo
     starts = [
         text.index(token, offset)
         for token, offset in zip(found["tokens"], found["text_offset"], strict=True)
@@ -173,22 +178,33 @@ def test_log_probabilities_are_those_of_the_model(
     assert [each for each in found["text_offset"] if each in starts] == starts
 
 
+@pytest.mark.parametrize("length", [0, 4])
+def test_what_an_empty_prompt_begins_with_is_neither_echoed_nor_scored(served: Served, length: int):
+    options: dict[str, Any] = {"max_tokens": length, "logprobs": 2, "temperature": 0}
+    (choice,) = served.complete(model="gpt2", prompt="", echo=True, **options).choices
+    assert "".join(choice.logprobs.tokens) == choice.text
+    assert len(choice.logprobs.tokens) == length
+    ends = [0, *accumulate(map(len, choice.logprobs.tokens))]
+    assert choice.logprobs.text_offset == ends[:-1]
+    assert (choice,) == tuple(served.complete(model="gpt2", prompt="", **options).choices)
+
+
 def test_a_prompt_alone_is_scored(served: Served):
-    answer = served.complete(model="gpt2", prompt="12 is", max_tokens=0, echo=True, logprobs=0)
+    answer = served.complete(model="gpt2", prompt="12 is ü", max_tokens=0, echo=True, logprobs=0)
     (choice,) = answer.choices
-    assert (choice.text, choice.finish_reason) == ("12 is", "length")
+    assert (choice.text, choice.finish_reason) == ("12 is ü", "length")
     assert choice.logprobs is not None
     assert choice.logprobs.tokens is not None
-    assert "".join(choice.logprobs.tokens) == "12 is"
-    assert choice.logprobs.top_logprobs is not None
-    assert choice.logprobs.top_logprobs[1:] == [{}] * (len(choice.logprobs.tokens) - 1)
+    assert "".join(choice.logprobs.tokens) == "12 is …ü"
+    pairs = list(zip(choice.logprobs.tokens, choice.logprobs.token_logprobs, strict=True))
+    assert choice.logprobs.top_logprobs == [None, *({token: value} for token, value in pairs[1:])]
 
 
 @pytest.mark.parametrize(
     ("wrong", "said", "param"),
     [
-        ({"max_tokens": "x"}, "max_tokens must be int | none, but got 'x'.", "max_tokens"),
-        ({"max_tokens": True}, "max_tokens must be int | none, but got True.", "max_tokens"),
+        ({"max_tokens": "x"}, 'max_tokens must be a whole number or null, but got "x".', "max_tokens"),
+        ({"max_tokens": True}, "max_tokens must be a whole number or null, but got true.", "max_tokens"),
         ({"max_tokens": -1}, "max_tokens must be at least 0, but got -1.", "max_tokens"),
         ({"max_tokens": 10**30}, f"max_tokens must be at most 100 here, but got {10**30:,}.", "max_tokens"),
         (
@@ -216,13 +232,13 @@ def test_a_prompt_alone_is_scored(served: Served):
         ({"prompt": [0, 300]}, "prompt must hold token numbers from 0 to 299, but got 300.", "prompt"),
         ({"prompt": [-1]}, "prompt must hold token numbers from 0 to 299, but got -1.", "prompt"),
         ({"temperature": 11}, "temperature must be at most 10, but got 11.", "temperature"),
-        ({"temperature": "hot"}, "temperature must be float, but got 'hot'.", "temperature"),
+        ({"temperature": "hot"}, 'temperature must be a number, but got "hot".', "temperature"),
         ({"top_p": 1.5}, "top_p must be at most 1, but got 1.5.", "top_p"),
         ({"n": 0}, "n must be at least 1, but got 0.", "n"),
         ({"stop": [""]}, "stop must be up to 16 texts of 1 to 1,000 characters, but got others.", "stop"),
-        ({"stop": [1]}, "stop must be text ..., but got (1,).", "stop"),
+        ({"stop": [1]}, "stop must be a text or a list of texts, but got [1].", "stop"),
         ({"seed": 2**63}, "seed must be at most 9.22337e+18, but got 9223372036854775808.", "seed"),
-        ({"stream": "yes"}, "stream must be bool, but got 'yes'.", "stream"),
+        ({"stream": "yes"}, 'stream must be true or false, but got "yes".', "stream"),
         (
             {"stream_options": []},
             "stream_options must be an object with include_usage alone, but got another.",

@@ -97,7 +97,7 @@ def test_a_full_queue_answers_429_and_when_to_ask_again(serving: Serving):
             served.complete(**BODY)
         assert caught.value.response.headers["retry-after"] == "1"
         body: Any = caught.value.body
-        assert body["message"] == "The server is busy: 1 texts wait already; ask again later."
+        assert body["message"] == "The server is busy: it has room for 0 more texts, but got 1; ask again later."
         assert body["code"] == "queue_full"
         # All texts of a request or none: two more would need two places.
         gate.open()
@@ -107,6 +107,27 @@ def test_a_full_queue_answers_429_and_when_to_ask_again(serving: Serving):
         assert served.ask("/v1/completions", {**BODY, "n": 3}).status_code == 200
         said = (400, "A request may ask for at most 3 texts here, but got 4.", None)
         assert served.error("/v1/completions", {**BODY, "n": 4}) == said
+
+
+def test_too_many_texts_are_refused_before_any_prompt_is_read(serving: Serving, monkeypatch: pytest.MonkeyPatch):
+    with serving("lstm", slots=2, queue=1) as served:
+        monkeypatch.setattr(served.writer("lstm").model, "tokenizer", None)
+        said = (400, "A request may ask for at most 3 texts here, but got 4,000.", None)
+        assert served.error("/v1/completions", {**BODY, "prompt": ["a"] * 1000, "n": 4}) == said
+
+
+def test_a_request_that_is_still_being_sent_when_the_server_ends_is_answered(serving: Serving):
+    with serving("lstm") as served:
+        request = httpx.Request("POST", f"{served.address}/v1/completions", json={**BODY, "max_tokens": 2})
+        head = f"POST /v1/completions HTTP/1.1\r\nhost: {request.headers['host']}\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(request.content)}\r\n\r\n"
+        with socket.create_connection((request.url.host, request.url.port), timeout=20) as connection:
+            connection.sendall(head.encode() + request.content[:10])
+            wait_until(lambda: served.server.draining.requests == 1)
+            served.server.handle_exit(15, None)
+            time.sleep(0.3)  # in which an idle server has ended
+            connection.sendall(request.content[10:])
+            read_until(connection, b'"finish_reason":"length"')
 
 
 def test_a_client_that_asks_again_gets_its_answer(serving: Serving):
@@ -183,7 +204,8 @@ def test_a_long_prompt_does_not_stop_the_others(serving: Serving):
         writer = served.writer("lstm")
         with begin(served) as short:
             gate.let(2)
-            wait_until(lambda: writer.batching.writing and writer.batching.writing[0].written == 2)
+            # Else the thread might take the next request before it stands at the gate.
+            wait_until(lambda: gate.holds and [text.written for text in writer.batching.writing] == [2])
             with begin(served, prompt="12 is " * 40) as long:
                 wait_until(lambda: writer.commands.begin)
                 gate.let(11)  # a token, then by turns a piece of eight tokens and a token of the other text

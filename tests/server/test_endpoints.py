@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_server import Served
+from model_server import Served, serving_thread
 from neuropil.runs.run import load
+from neuropil.runs.start import train
 
 TEXTS = ["12 is even", "7", "see 8. é€"]
 
@@ -21,7 +22,7 @@ def test_embeddings_are_those_of_the_run_in_both_encodings(served: Served, run_f
     found = create(model="bert", input=TEXTS)  # which asks for base64 by itself
     np.testing.assert_allclose([each.embedding for each in found.data], expected, atol=1e-6)
     assert [(each.index, each.object) for each in found.data] == [(0, "embedding"), (1, "embedding"), (2, "embedding")]
-    tokens = sum(len(ids) for ids in run.predictor.tokenizer.encode(TEXTS))
+    tokens = sum(len(ids) for ids in run.predictor.tokenizer.encode(TEXTS, special=True))
     assert (found.usage.prompt_tokens, found.usage.total_tokens) == (tokens, tokens)
     one = create(model="bert", input=TEXTS[0], encoding_format="float", dimensions=expected.shape[1])
     np.testing.assert_allclose(one.data[0].embedding, expected[0], atol=1e-6)
@@ -56,7 +57,22 @@ def test_masks_are_filled_as_by_the_run(served: Served, run_folder: Callable[[st
     assert [(each["place"], each["word"]) for each in filled] == [(each["place"], each["word"]) for each in expected]
     without = served.error("/v1/fill", {"model": "bert", "input": "12"})
     said = "a text to fill must say [MASK], but got '12': write [MASK] where a word is missing."
-    assert without == (400, said, None)
+    assert without == (400, said, "input")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("embeddings", "each text to embed must have at most 64 tokens, but got one of 65."),
+        ("fill", "a text to fill has at most 64 tokens, but got 65: shorten it."),
+    ],
+)
+def test_a_text_that_does_not_fit_is_refused_and_one_that_just_fits_is_read(served: Served, path: str, said: str):
+    fitting = {"model": "bert", "input": ["[MASK]", "[MASK]" * 62]}
+    assert served.ask(f"/v1/{path}", fitting).status_code == 200
+    answer = served.ask(f"/v1/{path}", {"model": "bert", "input": ["[MASK]", "[MASK]" * 63]})
+    error = {"message": said, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
+    assert (answer.status_code, answer.json()) == (400, {"error": error})
 
 
 def test_a_series_goes_on_as_by_the_run(served: Served, run_folder: Callable[[str], Path]):
@@ -70,6 +86,27 @@ def test_a_series_goes_on_as_by_the_run(served: Served, run_folder: Callable[[st
         assert set(data[0]["bands"]) == {"0.5", "0.8", "0.9"}
     gap = served.ask("/v1/forecast", {"model": "forecaster", "values": [*values[:50], None, *values[51:]]})
     assert gap.status_code == 200
+
+
+def test_a_forecaster_that_learned_dates_says_which_table_it_needs(tmp_path: Path):
+    days = [str(np.datetime64("2026-01-01") + day) for day in range(120)]
+    table: dict[str, list[Any]] = {"day": days, "sold": [day % 7 + day * 37 % 11 for day in range(120)]}
+    options: dict[str, Any] = {"updates": 5, "members": 1, "hidden_size": 8, "horizon": 4}
+    train("forecaster", data=table, out=tmp_path / "shop", show_progress=False, report=False, **options)
+    with serving_thread([str(tmp_path / "shop")]) as served:
+        found = served.ask("/v1/forecast", {"table": table}).json()["data"]
+        assert [each["step"] for each in found] == ["2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04"]
+        assert served.error("/v1/forecast", {"values": table["sold"]}) == (
+            400,
+            "this forecaster needs what is known in advance, such as dates, beside the values, but got values only: "
+            "give a table with the columns day, sold.",
+            "values",
+        )
+        said = "table must have the column 'day', but got sold."
+        assert served.error("/v1/forecast", {"table": {"sold": [1]}}) == (400, said, "table")
+        status, said, param = served.error("/v1/forecast", {"table": {**table, "day": ["never", *days[1:]]}})
+        assert (status, param) == (400, "table")
+        assert said.startswith("row 0, column 'day' of table must hold a date, but got 'never'")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +138,7 @@ def test_a_series_goes_on_as_by_the_run(served: Served, run_folder: Callable[[st
         (
             "embeddings",
             {"input": "a", "encoding_format": "hex"},
-            "encoding_format must be float | base64, but got 'hex'.",
+            'encoding_format must be float or base64, but got "hex".',
             "encoding_format",
         ),
         (
@@ -116,7 +153,7 @@ def test_a_series_goes_on_as_by_the_run(served: Served, run_folder: Callable[[st
             "translate",
             {"input": "1" * 2000},
             "each text to translate must have at most 1,024 tokens, but got one of 2,000.",
-            None,
+            "input",
         ),
         ("fill", {"input": "[MASK]", "top": 0}, "top must be at least 1, but got 0.", "top"),
         ("forecast", {}, "A forecast needs either values or table.", "values"),
@@ -145,7 +182,7 @@ def test_a_series_goes_on_as_by_the_run(served: Served, run_folder: Callable[[st
             {"values": [1.0, None]},
             "values to continue must be a row of numbers that begins and ends with one, "
             "but got an array of shape (2,).",
-            None,
+            "values",
         ),
         (
             "forecast",
@@ -201,7 +238,8 @@ def test_models_are_listed_as_openai_lists_them(served: Served):
     bert: Any = served.openai.models.retrieve("bert")
     assert (bert.id, bert.object, bert.owned_by) == ("bert", "model", "neuropil")
     assert bert.endpoints == ["/v1/embeddings", "/v1/fill"]
-    assert getattr(listed["gpt2"], "context") == 64  # noqa: B009 (a field of ours)
+    contexts: dict[str, Any] = {name: getattr(model, "context") for name, model in listed.items()}  # noqa: B009
+    assert contexts == {**dict.fromkeys(listed), "gpt2": 64, "bert": 64}
 
 
 def test_what_is_not_there_is_said_in_a_sentence(served: Served):

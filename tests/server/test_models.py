@@ -13,9 +13,9 @@ from neuropil.server.models import open_models
 from neuropil.server.prometheus import Figures
 
 
-def refusal(*sources: str) -> str:
+def refusal(*sources: str, precision: str = "float32") -> str:
     with pytest.raises(InputError) as caught:
-        open_models(sources, ServerConfig(), Figures())
+        open_models(sources, ServerConfig(precision=precision), Figures())
     return str(caught.value)
 
 
@@ -54,7 +54,19 @@ def test_a_folder_of_hugging_face_is_served(run_folder: Callable[[str], Path], t
 
 def test_in_eight_bits_a_text_is_the_one_of_the_run_in_eight_bits(serving: Serving, run_folder: Callable[[str], Path]):
     run = load(run_folder("gpt2"))
-    with serving("gpt2", slots=2, precision="int8") as served:
-        answer = served.ask("/v1/completions", {"prompt": "12 is", "max_tokens": 9, "temperature": 0}).json()
+    asked = {"prompt": "12 is", "max_tokens": 9, "temperature": 0}
+    with serving("gpt2", "lstm", "text_classifier", slots=2, precision="int8") as served:
+        answer = served.ask("/v1/completions", {"model": "gpt2", **asked}).json()
+        other = served.ask("/v1/completions", {"model": "lstm", **asked}).json()
     alone = "".join(run.generate("12 is", length=9, temperature=0.0, precision="int8"))
     assert "12 is" + answer["choices"][0]["text"] == alone
+    alone = "".join(load(run_folder("lstm")).generate("12 is", length=9, temperature=0.0))
+    assert "12 is" + other["choices"][0]["text"] == alone
+
+
+def test_a_precision_is_refused_where_there_is_no_gpt2(run_folder: Callable[[str], Path]):
+    sources = [str(run_folder("text_classifier")), str(run_folder("lstm"))]
+    said = "precision is that of GPT-2 models, but got int8 for text_classifier, lstm: leave it out."
+    assert refusal(*sources, precision="int8") == said
+    said = "precision must be float32, bfloat16 or int8, but got int3: did you mean 'int8'?"
+    assert refusal(str(run_folder("gpt2")), precision="int3") == said

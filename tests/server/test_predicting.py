@@ -101,6 +101,7 @@ def test_a_full_queue_a_slow_answer_and_a_client_that_goes(make_queue: MakeQueue
         assert str(busy.value) == "The server is busy: 1 requests wait already; ask again later."
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
+        assert queue.waiting == 0
         with pytest.raises(Refusal) as late:
             await first
         assert (late.value.status, str(late.value)) == (

@@ -3,15 +3,19 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
+from model_server import serving_thread
 from neuropil.cli import main
+from neuropil.server import serve
 
 
 def test_a_process_ends_on_sigterm_when_its_last_text_is_written(run_folder: Callable[[str], Path]):
@@ -35,6 +39,18 @@ def test_a_process_ends_on_sigterm_when_its_last_text_is_written(run_folder: Cal
     assert '"finish_reason":"length"' in written[-2]
     output, errors = process.communicate(timeout=20)
     assert (output, errors, process.returncode) == ("The server has ended.\n", "", 0)
+
+
+def test_a_connection_that_says_nothing_is_closed(run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serve, "SECONDS_TO_SEND", 0.2)
+    with serving_thread([str(run_folder("lstm"))]) as served:
+        host, port = served.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as silent:
+            silent.sendall(b"GET /healthz HTTP/1.1\r\n")
+            assert silent.recv(1) == b""
+        assert served.ask("/healthz").status_code == 200  # one that has asked may be idle for longer
+        time.sleep(0.4)
+        assert served.ask("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(

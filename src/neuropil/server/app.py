@@ -101,7 +101,7 @@ def add_completions(app: FastAPI, models: ServedModels, config: ServerConfig, fi
         fields = read_fields(CompletionFields, body)
         if writer is None or not isinstance(model, LanguageModel):
             raise Refusal(404, f"{served.name} cannot be asked for completions.", param="model")
-        prompts = await run_in_threadpool(read_prompts, model, fields.prompt)
+        prompts = await run_in_threadpool(read_prompts, model, fields.prompt, fields.n, writer.most_texts)
         completion = Completion(served, model, fields, prompts)
         requests = text_requests(fields, prompts, writer.longest_prompt, model.context, config)
         choices, call = completion.choices(requests), writer.submit(requests)

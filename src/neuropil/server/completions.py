@@ -93,17 +93,22 @@ def is_tokens(value: object) -> bool:
 class Prompt:
     text: str
     tokens: list[int]
+    opened: bool = False
+    """Whether the tokens are those that an empty text begins with, which no answer has."""
 
 
-def read_prompts(model: LanguageModel, prompt: Any) -> list[Prompt]:
-    """An empty text begins as `generate` begins it."""
+def read_prompts(model: LanguageModel, prompt: Any, n: int, most: int) -> list[Prompt]:
+    """Of a request for `n` texts each. An empty text begins as `generate` begins it."""
     if isinstance(prompt, str) or is_tokens(prompt):
         prompt = [prompt]
+    if len(prompt) * n > most:  # before any is read, which takes time
+        raise Refusal(400, f"A request may ask for at most {most:,} texts here, but got {len(prompt) * n:,}.")
     size = len(model.tokenizer)
     found: list[Prompt] = []
     for each in prompt:
         if isinstance(each, str):
-            found.append(Prompt(each, model.tokens_of(each or model.opening).tolist()))
+            tokens = model.tokens_of(each or model.opening).tolist()
+            found.append(Prompt(each, tokens, opened=not each))
             continue
         unknown = next((token for token in each if not 0 <= token < size), None)
         if unknown is not None:
@@ -141,7 +146,7 @@ def text_requests(
             seed,
             sample,
             alternatives=fields.logprobs,
-            scored_prompt=fields.echo and fields.logprobs is not None,
+            scored_prompt=fields.echo and fields.logprobs is not None and not prompt.opened,
         )
         for prompt in prompts
         for sample in range(fields.n)
@@ -185,19 +190,24 @@ class Choice:
         return {"index": self.index, "text": text, "logprobs": logprobs, "finish_reason": self.finished}
 
     def _logprobs(self, scores: Sequence[tuple[int, TokenScore]]) -> dict[str, Any]:
-        tokens = self.model.tokenizer.tokens
+        labels = self.model.tokenizer.tokens([score.token for _, score in scores])
         return {
-            "tokens": tokens([score.token for _, score in scores]),
+            "tokens": labels,
             "token_logprobs": [score.log_probability for _, score in scores],
             "top_logprobs": [
-                # Of pieces of characters, which look alike, the most probable stays.
-                {tokens([token])[0]: value for token, value in reversed(score.alternatives)}
-                if score.log_probability is not None
-                else None
-                for _, score in scores
+                self._alternatives(label, score) for label, (_, score) in zip(labels, scores, strict=True)
             ],
             "text_offset": [offset for offset, _ in scores],
         }
+
+    def _alternatives(self, label: str, score: TokenScore) -> dict[str, float] | None:
+        """With the token itself, as OpenAI has it, be it probable or not."""
+        if score.log_probability is None:
+            return None
+        tokens = self.model.tokenizer.tokens
+        # Of pieces of characters, which look alike, the most probable stays.
+        best = {tokens([token])[0]: value for token, value in reversed(score.alternatives) if token != score.token}
+        return {**best, label: score.log_probability}
 
 
 class Completion:

@@ -26,12 +26,14 @@ class ServerConfig(Config):
     precision: str = option("float32", "precision of the weights of GPT-2 on a CPU: float32, bfloat16 or int8")
 
     def validate(self) -> None:
-        if self.token is not None and (not self.token or not self.token.isascii() or not self.token.isprintable()):
-            raise InputError("token must be ASCII letters, digits and signs", got="something else")
+        if self.token is not None:
+            require_token(self.token, "token", "leave it out")
 
     def with_token(self, given: str | None) -> "ServerConfig":
         """This one, with the token that the environment gives where the words gave none; refused where other machines
         could ask without any."""
+        if self.token is None and given is not None:
+            require_token(given, f"the environment variable {TOKEN}", "unset it")
         config = self if self.token is not None else self.override(token=given)
         if config.token is None and config.host not in LOOPBACK and not config.without_token:
             raise InputError(
@@ -40,3 +42,11 @@ class ServerConfig(Config):
                 fix=f"set {TOKEN} or give --token; --without-token answers everyone",
             )
         return config
+
+
+def require_token(token: str, name: str, fix: str) -> None:
+    """`name` is what it was given as. The token itself is not shown."""
+    if not token:
+        raise InputError(f"{name} must hold a token", got="an empty one", fix=f"set one, or {fix}")
+    if not token.isascii() or not token.isprintable():
+        raise InputError(f"{name} must be ASCII letters, digits and signs", got="something else")

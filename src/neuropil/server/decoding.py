@@ -16,7 +16,8 @@ from neuropil.memory import require_room
 from neuropil.sampling.text.continuous_batching import ContinuousBatching, GrowingText, TextRequest, TextUpdate
 from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
 from neuropil.server.prometheus import Figures
-from neuropil.server.refusals import Refusal, log_fault
+from neuropil.server.refusals import Refusal, log_fault, shutting_down
+from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 
 LONGEST_WAIT = 60
@@ -87,7 +88,7 @@ class _Commands:
 class TextWriter:
     def __init__(self, name: str, model: LanguageModel, config: ServerConfig, figures: Figures):
         self.name, self.model, self.config, self.figures = name, model, config, figures
-        decoder = model.slots(config.slots, config.precision)
+        decoder = model.slots(config.slots, config.precision if isinstance(model, GPT2LanguageModel) else "float32")
         longest = decoder.context or self.longest_prompt + config.max_tokens
         require_room(f"the texts of {config.slots} slots", config.slots * decoder.slot_bytes(longest))
         decoder.read(0, [0])  # which compiles what is to be compiled before a client waits for it
@@ -111,6 +112,11 @@ class TextWriter:
         return self.thread.is_alive()
 
     @property
+    def most_texts(self) -> int:
+        """That are written or wait at one time."""
+        return self.config.slots + self.config.queue
+
+    @property
     def waiting(self) -> int:
         return max(0, self.outstanding - self.batching.running)
 
@@ -118,15 +124,14 @@ class TextWriter:
         """For an event loop. Each of its texts needs a place; either all get one or none."""
         for request in requests:
             self.batching.require(request)
-        most = self.config.slots + self.config.queue
-        if len(requests) > most:
-            raise Refusal(400, f"A request may ask for at most {most:,} texts here, but got {len(requests):,}.")
         call = TextCall(self, requests, time.monotonic() + self.config.timeout)
         with self.changed:
-            if self.outstanding + len(requests) > most:
-                said = (
-                    f"The server is busy: {self.outstanding - self.config.slots:,} texts wait already; ask again later."
-                )
+            if self.closing:
+                raise shutting_down()
+            room = self.most_texts - self.outstanding
+            if len(requests) > room:
+                said = f"The server is busy: it has room for {room:,} more texts, but got {len(requests):,}"
+                said += "; ask again later."
                 raise Refusal(429, said, code="queue_full", headers={"retry-after": f"{self._seconds_to_wait()}"})
             self.outstanding += len(requests)
             self.commands.begin.append(call)
@@ -164,7 +169,7 @@ class TextWriter:
             for call in commands.cancel:
                 self._drop(call)
             if closing:
-                self._refuse_all(Refusal(503, "The server is shutting down.", code="shutting_down"))
+                self._refuse_all(shutting_down())
                 return
             self._drop_late()
             try:

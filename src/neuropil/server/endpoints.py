@@ -1,21 +1,23 @@
 """What a model can be asked beside text generation: each endpoint's fields, and how they are answered."""
 
 import base64
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError
+from neuropil.data.formats.memory import InMemory, in_memory
+from neuropil.errors import ContextLengthError, InputError, NeuropilError
 from neuropil.http.json_values import finite
 from neuropil.server.config import ServerConfig
 from neuropil.server.fields import json_type, require_texts
 from neuropil.server.models import ServedModel
+from neuropil.server.predicting import Work
 from neuropil.server.prometheus import Figures
 from neuropil.server.refusals import Refusal
-from neuropil.tasks.predictor import Classifies, Embeds, Fills, Forecasts, Predicts, Tags, Translates
+from neuropil.tasks.predictor import Classifies, Embeds, Fills, Forecasts, LimitedReader, Predicts, Tags, Translates
 
 MOST_CELLS = 200_000
 """Values of one table of series."""
@@ -121,6 +123,16 @@ class Asked:
     config: ServerConfig
     figures: Figures
 
+    async def ask(
+        self, work: Work, given: Sequence[Any], key: Hashable = None, *, field: str = "input"
+    ) -> Sequence[Any]:
+        """What a model says against what it is given is said of the field that gave it."""
+        try:
+            return await self.served.queue.ask(work, given, key)
+        except NeuropilError as error:
+            code = "context_length_exceeded" if isinstance(error, ContextLengthError) else None
+            raise Refusal(400, str(error), param=field, code=code) from None
+
     def listed(self, data: Sequence[Body], **more: Any) -> Body:
         numbered = [{"index": index, **each} for index, each in enumerate(data)]
         return {"object": "list", "model": self.served.name, "data": numbered, **more}
@@ -128,14 +140,15 @@ class Asked:
 
 async def embed(asked: Asked) -> Body:
     model, fields = asked.served.able(Embeds), cast(EmbeddingFields, asked.fields)
-    tokenizer = getattr(model, "tokenizer", None)
 
     def work(texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
-        vectors = model.embed(texts).float().numpy()
-        counts = [len(ids) for ids in tokenizer.encode(texts)] if tokenizer is not None else [0] * len(texts)
-        return list(zip(vectors, counts, strict=True))
+        lengths = [0] * len(texts)
+        if isinstance(model, LimitedReader):
+            lengths = model.lengths(texts)
+            require_short("embed", lengths, model.context)
+        return list(zip(model.embed(texts).float().numpy(), lengths, strict=True))
 
-    found = await asked.served.queue.ask(work, fields.texts, "embed")
+    found = await asked.ask(work, fields.texts, "embed")
     width = len(found[0][0])
     if fields.dimensions not in (None, width):
         said = f"dimensions must be {width}, the model's own, or left out, but got {fields.dimensions}."
@@ -148,20 +161,26 @@ async def embed(asked: Asked) -> Body:
     return asked.listed(data, usage={"prompt_tokens": tokens, "total_tokens": tokens})
 
 
+def require_short(verb: str, lengths: Sequence[int], most: int) -> None:
+    if max(lengths) > most:
+        got = f"one of {max(lengths):,}"
+        raise ContextLengthError(f"each text to {verb} must have at most {most:,} tokens", got=got)
+
+
 def _encoded(vector: np.ndarray, form: str) -> str | list[float]:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode() if form == "base64" else vector.tolist()
 
 
 async def classify(asked: Asked) -> Body:
     model = asked.served.able(Classifies)
-    found = await asked.served.queue.ask(lambda texts: model.classify(texts).records(), asked.fields.texts, "classify")
+    found = await asked.ask(lambda texts: model.classify(texts).records(), asked.fields.texts, "classify")
     return asked.listed(finite(list(found)))
 
 
 async def tag(asked: Asked) -> Body:
     asked.served.able(Tags)
     model = asked.served.able(Predicts)  # which cuts a text into tokens first
-    found = await asked.served.queue.ask(lambda texts: model.predict(texts).records(), asked.fields.texts, "tag")
+    found = await asked.ask(lambda texts: model.predict(texts).records(), asked.fields.texts, "tag")
     return asked.listed(list(found))
 
 
@@ -171,12 +190,11 @@ async def translate(asked: Asked) -> Body:
     most, lengths = asked.config.max_prompt or LONGEST_SOURCE, getattr(model, "lengths", None)
 
     def work(texts: Sequence[str]) -> Sequence[Body]:
-        longest = max(lengths(texts)) if lengths is not None else 0
-        if longest > most:
-            raise InputError(f"each text to translate must have at most {most:,} tokens", got=f"one of {longest:,}")
+        if lengths is not None:
+            require_short("translate", lengths(texts), most)
         return model.translate(texts, beam_width=width, length_penalty=penalty).records()
 
-    found = await asked.served.queue.ask(work, fields.texts, ("translate", width, penalty))
+    found = await asked.ask(work, fields.texts, ("translate", width, penalty))
     return asked.listed([{"translation": each["text"], "log_probability": each["log_probability"]} for each in found])
 
 
@@ -186,7 +204,7 @@ async def fill(asked: Asked) -> Body:
     def work(texts: Sequence[str]) -> Sequence[Body]:
         return [{"filled": [each.record() for each in model.fill(text, fields.top)]} for text in texts]
 
-    return asked.listed(await asked.served.queue.ask(work, fields.texts, ("fill", fields.top)))
+    return asked.listed(await asked.ask(work, fields.texts, ("fill", fields.top)))
 
 
 async def forecast(asked: Asked) -> Body:
@@ -194,16 +212,22 @@ async def forecast(asked: Asked) -> Body:
     if (fields.values is None) == (fields.table is None):
         raise Refusal(400, "A forecast needs either values or table.", param="values")
     gaps = [np.nan if value is None else float(value) for value in cast(list[Any], fields.values or [])]
-    given = gaps if fields.table is None else fields.table
 
     def work(inputs: Sequence[Any]) -> Sequence[Sequence[Body]]:
-        found: Any = model.forecast(inputs[0])
+        found: Any = model.forecast(inputs[0] if fields.table is None else as_table(inputs[0]))
         places = [(series, step) for series, dates in zip(found.series, found.dates, strict=True) for step in dates]
         records = zip(places, found.records(), strict=True)
         return [[{"series": series, "step": step, **record} for (series, step), record in records]]
 
-    (data,) = await asked.served.queue.ask(work, [given])
+    (data,) = await asked.ask(work, [fields.table or gaps], field="values" if fields.table is None else "table")
     return asked.listed(finite(data))
+
+
+def as_table(columns: object) -> InMemory:
+    """Errors call it by its field."""
+    table = in_memory(columns)
+    table.name = "table"
+    return table
 
 
 ENDPOINTS: Sequence[Endpoint] = (

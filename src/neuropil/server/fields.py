@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import types
 import typing
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from fastapi import Request
 
@@ -62,6 +63,9 @@ def read_fields(form: type[F], body: Mapping[str, Any]) -> F:
     given = {name: _tuple(value, known[name].type) for name, value in body.items() if value is not None}
     try:
         for name, value in given.items():
+            if not known[name].fits(value):
+                got = json.dumps(body[name], ensure_ascii=False)
+                raise InputError(f"{name} must be {json_words(known[name].type)}", got=got)
             known[name].require(value)
         return form(**given)
     except InputError as error:
@@ -85,6 +89,18 @@ def require_texts(name: str, value: object) -> list[str]:
     if not 1 <= len(texts) <= MOST_TEXTS:
         raise InputError(f"{name} must hold 1 to {MOST_TEXTS:,} texts", got=f"{len(texts):,}")
     return list(texts)
+
+
+def json_words(kind: Any) -> str:
+    """A type as someone who writes JSON would say it."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return " or ".join(map(str, arguments))
+    if origin is types.UnionType:
+        return " or ".join(map(json_words, arguments))
+    if origin is tuple:
+        return f"{json_words(arguments[0])} or a list of {json_words(arguments[0]).removeprefix('a ')}s"
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}[kind]
 
 
 def json_type(value: object) -> str:

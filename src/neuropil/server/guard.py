@@ -11,7 +11,7 @@ from neuropil.http.access import Access, bearer, from_another_site
 from neuropil.server.config import ServerConfig
 from neuropil.server.fields import too_large
 from neuropil.server.prometheus import Figures
-from neuropil.server.refusals import Refusal
+from neuropil.server.refusals import Refusal, shutting_down
 
 HEALTH = ("/healthz", "/healthz/ready")
 """What a load balancer asks, without a token; it says nothing of what is served."""
@@ -19,13 +19,19 @@ PROTECTION = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
 class Draining:
-    """Whether the server is on its way out, and takes no new requests."""
+    """Whether the server is on its way out, and takes no new requests; and how many it has, which may not have been
+    read yet."""
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self.requests = 0
 
     def __bool__(self) -> bool:
         return self.since is not None
+
+    @property
+    def idle(self) -> bool:
+        return self.requests == 0
 
     def begin(self) -> None:
         self.since = self.since or time.monotonic()
@@ -63,9 +69,11 @@ class ServerGuard:
             await send(message)
 
         refusal = self.refusal(scope)
+        self.draining.requests += 1
         try:
             await (self.app if refusal is None else refusal.answer())(scope, receive, send_guarded)
         finally:
+            self.draining.requests -= 1
             self.figures.requests.add(endpoint=endpoint, status=str(status))
             self.figures.request_seconds.observe(time.monotonic() - begun, endpoint=endpoint)
 
@@ -82,8 +90,7 @@ class ServerGuard:
             said = "A request must bring the server's token, as in `Authorization: Bearer TOKEN`."
             return Refusal(401, said, code="invalid_api_key", headers={"www-authenticate": "Bearer"})
         if self.draining and path != "/metrics":
-            leave = {"retry-after": "5", "connection": "close"}
-            return Refusal(503, "The server is shutting down.", code="shutting_down", headers=leave)
+            return shutting_down()
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18 or int(length) > self.config.max_body:
             return too_large(self.config.max_body)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, listed
 from neuropil.runs.open import open as open_model
 from neuropil.server.config import ServerConfig
 from neuropil.server.decoding import TextWriter
 from neuropil.server.predicting import PredictionQueue
 from neuropil.server.prometheus import Figures, Gauge, Labels
 from neuropil.server.refusals import Refusal
+from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 from neuropil.tasks.predictor import CAPABILITIES, Classifies, Embeds, Fills, Forecasts, Generates, Tags, Translates
 
@@ -93,10 +94,6 @@ class ServedModels:
         ]
 
     @property
-    def idle(self) -> bool:
-        return not any(model.waiting or model.running for model in self.named.values())
-
-    @property
     def alive(self) -> bool:
         return all(model.alive for model in self.named.values())
 
@@ -120,14 +117,17 @@ class ServedModels:
 
 def open_models(sources: Iterable[str], config: ServerConfig, figures: Figures) -> ServedModels:
     """Each RUN is called by the name of its folder; NAME=RUN gives it another."""
-    opened: list[ServedModel] = []
+    opened: dict[str, Any] = {}
     for source in sources:
         name, path = _named(source)
-        if name in [model.name for model in opened]:
+        if name in opened:
             fix = f"give it another name: {shlex.quote(f'other={path}')}"
             raise InputError("models that are served together must differ in name", got=f"{name!r} twice", fix=fix)
-        opened.append(ServedModel(name, open_model(path), config, figures))
-    return ServedModels(opened, figures)
+        opened[name] = open_model(path)
+    if config.precision != "float32" and not any(isinstance(each, GPT2LanguageModel) for each in opened.values()):
+        got = f"{config.precision} for {listed([*opened])}"
+        raise InputError("precision is that of GPT-2 models", got=got, fix="leave it out")
+    return ServedModels([ServedModel(name, each, config, figures) for name, each in opened.items()], figures)
 
 
 def _named(source: str) -> tuple[str, str]:

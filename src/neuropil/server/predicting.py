@@ -13,7 +13,7 @@ from typing import Any
 from neuropil.errors import NeuropilError
 from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
 from neuropil.server.prometheus import Figures
-from neuropil.server.refusals import Refusal, log_fault
+from neuropil.server.refusals import Refusal, log_fault, shutting_down
 
 MOST_TOGETHER = 256
 """Inputs of several requests that are answered together; one request may have more."""
@@ -29,7 +29,6 @@ class _Job:
     key: Hashable
     answer: asyncio.Future[Sequence[Any]]
     loop: asyncio.AbstractEventLoop
-    dropped: bool = False
 
     def tell(self, found: Sequence[Any] | BaseException) -> None:
         def put() -> None:
@@ -66,6 +65,8 @@ class PredictionQueue:
         loop = asyncio.get_running_loop()
         job = _Job(work, inputs, key, loop.create_future(), loop)
         with self.changed:
+            if self.closing:
+                raise shutting_down()
             if len(self.jobs) >= max(1, self.config.queue):
                 said = f"The server is busy: {len(self.jobs):,} requests wait already; ask again later."
                 raise Refusal(429, said, code="queue_full", headers={"retry-after": "1"})
@@ -81,7 +82,9 @@ class PredictionQueue:
             self.figures.cancelled.add(model=self.name)
             raise
         finally:
-            job.dropped = True
+            with self.changed:  # who is gone holds no place
+                if job in self.jobs:
+                    self.jobs.remove(job)
 
     def close(self) -> None:
         """Whatever is not done is refused; what is being answered is waited for."""
@@ -101,14 +104,14 @@ class PredictionQueue:
                 self.running = len(together)
             if self.closing:
                 for job in (*together, *self.jobs):
-                    job.tell(Refusal(503, "The server is shutting down.", code="shutting_down"))
+                    job.tell(shutting_down())
                 return
             self._answer(together)
             self.running = 0
 
     def _together(self) -> list[_Job]:
-        """The first, and those that ask for the same; whose client is gone leaves the queue."""
-        waiting = [job for job in self.jobs if not job.dropped]
+        """The first, and those that ask for the same."""
+        waiting = list(self.jobs)
         together, count = waiting[:1], sum(len(job.inputs) for job in waiting[:1])
         for job in waiting[1:]:
             if job.key is not None and job.key == waiting[0].key and count + len(job.inputs) <= MOST_TOGETHER:

@@ -48,6 +48,11 @@ class Refusal(Exception):  # noqa: N818 (it is named after what it says)
         return JSONResponse(self.body(), self.status, headers=self.headers)
 
 
+def shutting_down() -> Refusal:
+    leave = {"retry-after": "5", "connection": "close"}
+    return Refusal(503, "The server is shutting down.", code="shutting_down", headers=leave)
+
+
 def refusal_of(error: BaseException) -> Refusal:
     """For what a model says of its input, the client's fault; for anything else, ours."""
     if isinstance(error, Refusal):

@@ -1,5 +1,6 @@
 """The server as a process: where it listens, and how it ends."""
 
+import asyncio
 import socket
 import sys
 import time
@@ -8,12 +9,14 @@ from types import FrameType
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from neuropil.errors import InputError
 from neuropil.http.access import Access
 from neuropil.http.listening import address_of, bind
 from neuropil.server.app import create_app
 from neuropil.server.config import ServerConfig
+from neuropil.server.fields import SECONDS_TO_SEND
 from neuropil.server.guard import Draining
 from neuropil.server.models import ServedModels, open_models
 from neuropil.server.prometheus import Figures
@@ -24,6 +27,18 @@ SECONDS_TO_CLOSE = 3
 KEEP_ALIVE = 75
 """Seconds that a connection may be idle: longer than clients keep them, so that none finds its own closed."""
 MOST_CONNECTIONS = 1000
+
+
+class PromptProtocol(H11Protocol):
+    """A connection on which no request has come in time is closed, so that those who say nothing keep nobody out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(SECONDS_TO_SEND, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
 
 
 class ModelServer(uvicorn.Server):
@@ -41,7 +56,7 @@ class ModelServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         since = self.draining.since
-        if since is not None and (self.models.idle or time.monotonic() - since > self.drain):
+        if since is not None and (self.draining.idle or time.monotonic() - since > self.drain):
             self.should_exit = True
         return await super().on_tick(counter)
 
@@ -61,6 +76,7 @@ def build(sources: Sequence[str], config: ServerConfig) -> ModelServer:
     app = create_app(models, access, config, figures, draining)
     settings = uvicorn.Config(
         app,
+        http=PromptProtocol,
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=SECONDS_TO_CLOSE,

@@ -195,6 +195,18 @@ class Embeds(Protocol):
 
 
 @runtime_checkable
+class LimitedReader(Protocol):
+    """A model that embeds no more than the first `context` tokens of a text."""
+
+    @property
+    def context(self) -> int: ...
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """In tokens, with those that stand around a text."""
+        ...
+
+
+@runtime_checkable
 class Encodes(Protocol):
     def encode(self, inputs: Any) -> Float[Tensor, "example feature"]:
         """The code of each example: features that were learned without labels."""

@@ -26,7 +26,7 @@ from numba.typed.typedlist import List
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
-from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch
+from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, widen
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""
@@ -50,11 +50,17 @@ def linear(y, matrix, x, added, team):
     same time: one alone leaves the memory waiting wherever a page ends."""
     mine = thread_range(matrix.weights.shape[0], team)
     apart, last = (len(mine) + WEIGHTS - 1) // WEIGHTS, mine.stop - 1
+    narrow = matrix.weights.itemsize < 4 and x.shape[0] > VECTORS
+    wide = np.empty((WEIGHTS, matrix.weights.shape[1] if narrow else 0), np.float32)
     for first in range(mine.start, mine.start + apart):
         # The last stream may be shorter than the others; what it would read behind its end is not used.
         places = (first, min(first + apart, last), min(first + 2 * apart, last), min(first + 3 * apart, last))
         distinct = min((last - first) // apart + 1, WEIGHTS)
-        if x.shape[0] == 1:
+        if narrow:  # widened once for all vectors
+            widen(wide, matrix.weights, places)
+            for row in range(0, x.shape[0], VECTORS):
+                put(y, row, matrix, places, distinct, dots_with_several(wide, (0, 1, 2, 3), x, row), added)
+        elif x.shape[0] == 1:
             put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
         else:
             for row in range(0, x.shape[0], VECTORS):

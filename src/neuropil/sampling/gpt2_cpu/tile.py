@@ -130,6 +130,32 @@ def ask(builder: Any, pointer: Any) -> None:
     builder.call(function, [builder.bitcast(pointer, byte), to_read, locality, data])
 
 
+def widen_rows(typing, out, weights, rows):
+    """Four rows of a matrix in single precision, as the rows of `out`; memory is asked for the next behind each."""
+
+    def code(context, builder, signature, arguments):
+        made, matrix = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1))
+        now = cgutils.unpack_tuple(builder, arguments[2])
+        sources = [row_pointer(builder, matrix, row) for row in now]
+        coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now]
+        targets = [row_pointer(builder, made, INT64(number)) for number in range(WEIGHTS)]
+        columns = builder.extract_value(matrix.shape, 1)
+        whole = builder.and_(columns, INT64(-LANES))
+        for start, stop, lanes in ((INT64(0), whole, LANES), (whole, columns, 1)):
+            with cgutils.for_range_slice(builder, start, stop, INT64(lanes), INT64) as (column, _):
+                for source, after, target in zip(sources, coming, targets, strict=True):
+                    ask(builder, builder.gep(after, [column]))
+                    wide = widened(builder, loaded(builder, source, column, lanes), lanes)
+                    place = builder.bitcast(builder.gep(target, [column]), wide.type.as_pointer())
+                    builder.store(wide, place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(out, weights, rows), code
+
+
+widen: Any = intrinsic(widen_rows)
+
+
 def prefetch_row(typing, matrix, row):
     """Ask memory for a row, where it is not to be multiplied."""
 

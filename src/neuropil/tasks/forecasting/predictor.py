@@ -20,7 +20,7 @@ from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
 from neuropil.data.series.season import find_units
 from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
-from neuropil.errors import InputError, RunError
+from neuropil.errors import InputError, RunError, listed
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
 from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, adaptive_factors, band_of, stretched
 from neuropil.tasks.predictor import Source, device_of, only_path, only_source
@@ -180,7 +180,8 @@ class SeriesForecaster:
         table = SeriesTable((series,), self.step, None, self.columns.target or "", self.columns.known)
         if table.num_features:
             rule = "this forecaster needs what is known in advance, such as dates, beside the values"
-            raise InputError(rule, got="values only", fix="give a file")
+            named = [name for name in (self.columns.date, self.columns.target, *self.columns.known) if name]
+            raise InputError(rule, got="values only", fix=f"give a table with the columns {listed(named)}")
         return table
 
 

@@ -1,5 +1,6 @@
 """Texts as BERT reads them: a vector for a whole text, and words for the places where one was hidden."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from neuropil.data.corpus.token_file import Tokens
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
-from neuropil.errors import InputError
+from neuropil.errors import ContextLengthError, DataWarning, InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
 from neuropil.parts.objectives import MaskedToken
 from neuropil.tasks.predictor import Source, as_texts
@@ -78,23 +79,6 @@ def scorer_for(model: MaskedBERT) -> MaskedToken:
     return MaskedToken(model)
 
 
-@torch.no_grad()
-def embed(
-    model: BERT, tokenizer: PublishedTokenizer, texts: Sequence[str], longest: int | None = None
-) -> Float[Tensor, "text width"]:
-    """Vectors of unit length in the order of the texts: means over their tokens, of which at most `longest` are read.
-    Texts of like length are read together, so that little is padding."""
-    room = min(longest or model.config.context, model.config.context)
-    tokens = tokenizer.encode(texts, special=True, longest=room)
-    device = model.tokens.weight.device
-    vectors = torch.empty(len(texts), model.config.width, device=device)
-    for index in alike([len(ids) for ids in tokens]):
-        padded, mask = pad([tokens[number] for number in index], tokenizer.padding or 0)
-        hidden = model(padded.to(device), None if mask.all() else mask.to(device))
-        vectors[index] = mean_of(hidden, mask.to(device))
-    return vectors.cpu()
-
-
 def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
     """The numbers of texts that are read together, the longest texts first."""
     batch: list[int] = []
@@ -119,10 +103,40 @@ class TextEmbedder:
     model: BERT
     tokenizer: PublishedTokenizer
     longest: int | None = None
-    """Tokens of a text that are read."""
+    """Tokens of a text that are read, where they are fewer than the model's context."""
 
+    @property
+    def context(self) -> int:
+        return min(self.longest or self.model.config.context, self.model.config.context)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self.tokenizer.encode(texts, special=True)]
+
+    @torch.no_grad()
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
-        return embed(self.model, self.tokenizer, texts, self.longest)
+        """Vectors of unit length in the order of the texts: means over their tokens. Of a text that is longer than the
+        context its beginning is read, with a warning. Texts of like length are read together, so that little is
+        padding."""
+        tokens = self._encode(texts)
+        device = self.model.tokens.weight.device
+        vectors = torch.empty(len(texts), self.model.config.width, device=device)
+        for index in alike([len(ids) for ids in tokens]):
+            padded, mask = pad([tokens[number] for number in index], self.tokenizer.padding or 0)
+            hidden = self.model(padded.to(device), None if mask.all() else mask.to(device))
+            vectors[index] = mean_of(hidden, mask.to(device))
+        return vectors.cpu()
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        tokens, room = self.tokenizer.encode(texts, special=True), self.context
+        long = [number for number, ids in enumerate(tokens) if len(ids) > room]
+        if long:
+            have = "has" if len(long) == 1 else "have"
+            said = f"{len(long):,} of {len(texts):,} texts {have} more than {room:,} tokens: the rest is not read."
+            warnings.warn(said, DataWarning, stacklevel=3)
+        cut = self.tokenizer.encode([texts[number] for number in long], special=True, longest=room)
+        for number, ids in zip(long, cut, strict=True):
+            tokens[number] = ids
+        return tokens
 
 
 class Filled(NamedTuple):
@@ -174,7 +188,14 @@ class TextFiller:
         return evaluate(scorer_for(self.model), batches.evaluation_batches(tokens, self.model.bias.device))
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
-        return embed(self.model.bert, self.tokenizer, texts)
+        return self._embedder.embed(texts)
+
+    @property
+    def context(self) -> int:
+        return self._embedder.context
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.lengths(texts)
 
     def predict(self, inputs: Any) -> Fillings:
         return Fillings([self.fill(text) for text in as_texts(inputs)])
@@ -215,13 +236,17 @@ class TextFiller:
             )
         tokens = torch.tensor(self.tokenizer.encode([text], special=True))
         if tokens.shape[1] > self.model.config.context:
-            raise InputError(
+            raise ContextLengthError(
                 f"a text to fill has at most {self.model.config.context} tokens",
                 got=f"{tokens.shape[1]}",
                 fix="shorten it",
             )
         states = self.model.bert(tokens.to(self.model.bias.device))
         return self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1)
+
+    @property
+    def _embedder(self) -> TextEmbedder:
+        return TextEmbedder(self.model.bert, self.tokenizer)
 
     @property
     def mask_token(self) -> str:

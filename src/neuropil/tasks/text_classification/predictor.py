@@ -23,7 +23,7 @@ from neuropil.models.bert import BERTClassifier
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import PADDING, UNKNOWN
 from neuropil.tasks.attack import Attacker
-from neuropil.tasks.masked_language_modelling.predictor import embed
+from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder
 from neuropil.tasks.predictor import Predictions, Source, as_texts, device_of, only_source
 from neuropil.tasks.texts import in_order, read_texts
 from neuropil.training.evaluation import evaluate
@@ -232,4 +232,16 @@ class MaskedTextClassifier(TextClassifier):
         return self.model(tokens, tokens != PADDING)
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
-        return embed(cast(BERTClassifier, self.model).bert, cast(PublishedTokenizer, self.encoder.tokenizer), texts)
+        return self._embedder.embed(texts)
+
+    @property
+    def context(self) -> int:
+        """Of a text to embed: of one to classify, only so much is read as in training."""
+        return self._embedder.context
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.lengths(texts)
+
+    @property
+    def _embedder(self) -> TextEmbedder:
+        return TextEmbedder(cast(BERTClassifier, self.model).bert, cast(PublishedTokenizer, self.encoder.tokenizer))

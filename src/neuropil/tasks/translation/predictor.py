@@ -14,7 +14,7 @@ from neuropil.data.formats.lines import read_lines
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.files import read_pairs
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.errors import InputError
+from neuropil.errors import ContextLengthError, InputError
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.recording import attention_modules, record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_alignments
@@ -240,7 +240,7 @@ class Translator:
         if self.longest is not None and not self.can_read(length):
             rule = f"this model has learned positions for texts of up to {self.longest - 1} tokens"
             fix = "split the text, or train with sinusoidal positions"
-            raise InputError(rule, got=f"a text of {length}", fix=fix)
+            raise ContextLengthError(rule, got=f"a text of {length}", fix=fix)
 
     def _row(self, ids: list[int]) -> Int64[Tensor, "1 time"]:
         return torch.tensor([ids], device=device_of(self.model))
