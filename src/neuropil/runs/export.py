@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from neuropil.errors import RunError
+from neuropil.data.formats.paths import suffix_of
+from neuropil.errors import InputError, RunError
 from neuropil.extras import require_extra
 from neuropil.files import replacing
 from neuropil.tasks.experiment import TrainableExperiment
@@ -28,6 +29,14 @@ TOLERANCE = 1e-4
 """By how much an output may differ from PyTorch's, in units of the largest if that is above 1."""
 OPEN = ("time", "source", "target", "step", "whole")
 """Names of axes, in the signatures of `forward`, that are open as the first is."""
+ENDINGS = {
+    ".onnx": ("onnx",),
+    ".nir": ("nir",),
+    ".txt": ("word2vec", "glove"),
+    ".vec": ("word2vec", "glove"),
+    ".bin": ("word2vec-binary",),
+}
+"""The formats that the end of a file's name may say."""
 EXAMPLES = 3
 """With a single one, its axis would be taken for one that is always 1."""
 
@@ -39,6 +48,16 @@ class Export(NamedTuple):
     outputs: dict[str, list[str | int]]
     difference: float
     """The largest between outputs of ONNX Runtime and of PyTorch."""
+
+
+def require_ending(path: Path, format: str) -> None:
+    """A name that says another format would mislead every program that goes by it."""
+    says = ENDINGS.get(suffix_of(path), (format,))
+    if format not in says:
+        name = path.name[: -len(path.suffix)]
+        ending = next((each for each, formats in ENDINGS.items() if format in formats), "")
+        got, fix = f"{path.name!r} for {format}", f"call it {name}{ending}, or export it as {says[0]}"
+        raise InputError("the name of an exported file must fit its format", got=got, fix=fix)
 
 
 def export_onnx(run: "Run", path: Path, inputs: Any = None) -> Export:
@@ -59,13 +78,18 @@ def export_onnx(run: "Run", path: Path, inputs: Any = None) -> Export:
 
 def example_inputs(run: "Run", inputs: Any = None) -> dict[str, Tensor]:
     """A few rows of what `forward` takes, by name."""
+    return {name: torch.cat([x] * EXAMPLES)[:EXAMPLES] for name, x in inputs_of_model(run, inputs, "onnx").items()}
+
+
+def inputs_of_model(run: "Run", inputs: Any, format: str) -> dict[str, Tensor]:
+    """What `forward` takes of one batch, by name."""
     if isinstance(inputs, tuple) and inputs and all(isinstance(each, Tensor) for each in inputs):
         return _by_name(run.model, inputs, {})
     if inputs is not None:
         return _first_call(run.model, lambda: run.predict(inputs))
     _ = run.model  # a run without one says so before data is read
     if run.memory is not None:
-        fix = "give some, as in run.export('onnx', inputs=X[:3])"
+        fix = f"give some, as in run.export({format!r}, inputs=X[:3])"
         raise RunError(f"{run.folder} does not hold its data, which was in memory", got="no inputs", fix=fix)
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
@@ -95,10 +119,9 @@ def _first_call(model: nn.Module, compute: Callable[[], object]) -> dict[str, Te
 
 
 def _by_name(model: nn.Module, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Tensor]:
-    """A few rows of the tensors under the names that `forward` gives them; all else is left as it is by default."""
+    """The tensors under the names that `forward` gives them; all else is left as it is by default."""
     bound = inspect.signature(model.forward).bind(*arguments, **named).arguments
-    tensors = {name: value for name, value in bound.items() if isinstance(value, Tensor)}
-    return {name: torch.cat([x] * EXAMPLES)[:EXAMPLES] for name, x in tensors.items()}
+    return {name: value for name, value in bound.items() if isinstance(value, Tensor)}
 
 
 def _write(model: nn.Module, given: dict[str, Tensor], path: Path) -> None:
