@@ -315,6 +315,7 @@ DATA_READERS = (
         parquet_seeds,
         written("texts.parquet", lambda path: prepare_text(TextDataConfig(data=(path,)))),
         cases=MILLION,
+        bound=300 * MB,  # Arrow asks for what a page says that it has, up to 2 GB, before it reads it
     ),
     Reader(
         "network",

@@ -80,6 +80,10 @@ class Option:
     group: str = ""
     """The outermost field that it lives in, where that is a configuration of its own, such as `model`."""
 
+    def fits(self, value: Any) -> bool:
+        """Whether it is of this option's type."""
+        return _fits(value, self.type)
+
     def require(self, value: Any) -> None:
         """Whether this option may have this value, whatever the others are."""
         _require_type(self.name, value, self.type)
@@ -274,8 +278,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is int:  # in a file it may have any number of digits
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**200
     return isinstance(value, kind)
 
 

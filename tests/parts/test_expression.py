@@ -102,7 +102,7 @@ def test_precedence_is_that_of_python(text: str):
         ("  ", "an expression must say something, but got '  ': write for instance sin(3*x) + x^2."),
         ("(" * 20 + "x", f"an expression may be nested 16 deep and is deeper at character 18 of '{'(' * 20}x'."),
         ("sin(" * 20 + "x", f"an expression may be nested 16 deep and is deeper at character 69 of '{'sin(' * 20}x'."),
-        ("-" * 999 + "x", f"an expression may be nested 16 deep and is deeper at character 18 of '{'-' * 999}x'."),
+        ("-" * 99 + "x", f"an expression may be nested 16 deep and is deeper at character 18 of '{'-' * 99}x'."),
         ("x^" * 20 + "x", f"an expression may be nested 16 deep and is deeper at character 35 of '{'x^' * 20}x'."),
         ("x+" * 600 + "x", "an expression may have 1000 characters, but got 1201."),
         (

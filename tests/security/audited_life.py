@@ -1,5 +1,5 @@
-"""The life of models in one process that is watched: trained, resumed, loaded, saved, opened, exported, served. It prints
-who unpickled and which files were run on the way, as one JSON object.
+"""The life of models in one process that is watched: trained, resumed, loaded, saved, opened, exported, served. It
+prints who unpickled and which files were run on the way, as one JSON object.
 
 python audited_life.py FOLDER [onnx]       the last to export to ONNX too, which takes longer
 """
@@ -46,7 +46,9 @@ def live(folder: Path) -> list[str]:
     table.write_text("a,b,kind\n" + "".join(f"{n},{n % 3},{'xy'[n % 2]}\n" for n in range(40)))
     train("mlp", data=table, target="kind", out=folder / "rows", updates=3, hidden_sizes=(4,), **quiet).predict(table)
     words = folder / "words.txt"
-    words.write_text("the quick brown fox jumps over the lazy dog and the cat\n" * 40)
+    words.write_text(
+        "".join(f"the quick brown fox {n} jumps over the lazy dog {n % 7} and the cat\n" for n in range(600))
+    )
     vectors = train("word2vec", data=words, out=folder / "word2vec", width=4, epochs=1, min_count=1, threads=1, **quiet)
     vectors.save_vectors(folder / "vectors.bin")
     neuropil.open(folder / "vectors.bin").neighbours("fox")
@@ -90,4 +92,4 @@ async def served(folder: Path) -> int:
 if __name__ == "__main__":
     sys.addaudithook(heard)
     steps = live(Path(sys.argv[1]))
-    print(json.dumps({"steps": steps, "unpickled": sorted(LOADS), "run": sorted(RUN)}))
+    json.dump({"steps": steps, "unpickled": sorted(LOADS), "run": sorted(RUN)}, sys.stdout)

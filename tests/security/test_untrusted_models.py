@@ -15,8 +15,9 @@ from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, GPT2Config
 
 LIFE = Path(__file__).with_name("audited_life.py")
-LIBRARIES = {"numba.core.caching._load_index", "numba.core.caching.load_overload"}
-"""Who may unpickle: Numba, from its cache of our own kernels, which lies beside the sources."""
+CACHE_OF_KERNELS = ("numba.core.caching.", "numba.core.serialize.")
+"""Who may unpickle: Numba, from its cache of our own kernels, which lies beside the sources; the functions in it depend
+on whether a kernel was found there, or had to be compiled."""
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +34,13 @@ def audited(folder: Path, *more: str) -> dict[str, Any]:
 
 def test_a_whole_life_unpickles_nothing(watched: dict[str, Any]):
     assert watched["steps"] == ["train", "resume", "save", "load", "evaluate", "open", "generate", "serve 200"]
-    assert set(watched["unpickled"]) <= LIBRARIES
+    assert [each for each in watched["unpickled"] if not each.startswith(CACHE_OF_KERNELS)] == []
 
 
 @pytest.mark.slow
 def test_exporting_unpickles_nothing(tmp_path: Path):
-    assert set(audited(tmp_path, "onnx")["unpickled"]) <= LIBRARIES
+    unpickled = audited(tmp_path, "onnx")["unpickled"]
+    assert [each for each in unpickled if not each.startswith(CACHE_OF_KERNELS)] == []
 
 
 def test_the_hook_hears_a_pickle():

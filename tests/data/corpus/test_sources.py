@@ -113,6 +113,23 @@ def test_of_a_folder_with_shards_other_files_are_left_out_and_named(tmp_path: Pa
     assert corpus.notes == found.notes
 
 
+def test_a_file_is_read_once_whatever_leads_to_it(tmp_path: Path):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for number, begin in enumerate((0, 10, 20)):
+        write_jsonl(folder / f"{number}.jsonl", DOCUMENTS[begin : begin + 10])
+    (folder / "latest.jsonl").symlink_to("2.jsonl")
+    (folder / "other.jsonl").write_bytes((folder / "2.jsonl").read_bytes())  # a file of its own
+    found = text_files([folder])
+    assert "".join(found.pieces()) == "\n\n".join([*DOCUMENTS, *DOCUMENTS[20:]])
+    assert found.notes == ("1 of 5 files are the same as one before, and are read once: latest.jsonl.",)
+    one = folder / "1.jsonl"
+    twice = text_files([one, folder / ".." / "shards" / "[01].jsonl", one])
+    assert [path.name for path in twice.files] == ["1.jsonl", "0.jsonl"]
+    assert twice.notes == ("2 of 4 files are the same as one before, and are read once: 1.jsonl, 1.jsonl.",)
+    assert prepare_text(TextDataConfig(data=(folder,))).notes == found.notes
+
+
 def test_how_large_a_text_is_is_told_about_right(tmp_path: Path):
     text = "".join(f"{number} is not {number + 1}. " for number in range(20_000))
     size = len(text)

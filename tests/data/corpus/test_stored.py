@@ -145,6 +145,22 @@ def test_tokens_are_made_once_for_a_text_and_a_vocabulary(small: None, tmp_path:
     assert "kube" in next(changed.train.pieces())
 
 
+@pytest.mark.parametrize("way", ["written", "moved"])
+def test_a_text_of_the_same_size_and_time_is_read_anew(small: None, tmp_path: Path, way: str):
+    """As cp -p and rsync -t leave it."""
+    path, other = tmp_path / "long.txt", tmp_path / "other.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    before, corpus = path.stat(), prepare_text(TextDataConfig(data=(path,)))
+    target = path if way == "written" else other
+    target.write_text(TEXT.replace("cube", "kube"), encoding="utf-8")
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+    target.rename(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    changed = prepare_text(TextDataConfig(data=(path,)))
+    assert changed.train.folder != corpus.train.folder
+    assert "kube" in changed.test
+
+
 # --- bad days ---------------------------------------------------------------------------------------------------------
 
 PREPARE = """

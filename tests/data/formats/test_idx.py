@@ -163,6 +163,12 @@ def test_images_that_are_no_bytes_are_refused(tmp_path: Path):
     )
 
 
+def test_lengths_that_no_memory_has_are_refused_beside_an_axis_of_none(tmp_path: Path):
+    path = tmp_path / "images"
+    path.write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 0xFFFFFFFF, 0xFFFFFFFF, 0))
+    assert refusal(read_array, path) == ("images must have axes of ordinary lengths, but got 4294967295×4294967295×0.")
+
+
 def test_no_images_at_all_are_refused(tmp_path: Path):
     path = write_idx(tmp_path / "images", np.zeros((0, 28, 28), dtype=np.uint8))
     assert refusal(read_images, path) == "images must hold at least one image, but got 0×28×28 values of type uint8."

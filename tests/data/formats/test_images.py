@@ -259,6 +259,10 @@ def test_a_picture_that_promises_too_many_pixels_is_refused_before_it_is_decoded
     assert refusal(read_picture, path, (1, 8, 8)) == (
         "a picture may have 67,108,864 pixels, but got 8,200×8,200 in a.pgm: reduce its size."
     )
+    path.write_bytes(b"P5\n1 300000\n255\n")
+    assert refusal(read_picture, path, (1, 8, 8)) == (
+        "a side of a picture may have 262,144 pixels, but got 1×300,000 in a.pgm: cut it into pieces."
+    )
     assert tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
 

@@ -154,12 +154,15 @@ def written(folder: Path, **contents: bytes) -> PictureFiles:
 
 def test_keys_are_equal_for_equal_files_alone(tmp_path: Path):
     large = bytes(range(256)) * 2_000
-    other = large[:-100] + b"*" * 100
-    found = written(tmp_path, a=b"same", b=b"same", c=b"else", d=b"longer", e=large, f=large, g=other)
+    other, between = large[:-100] + b"*" * 100, large[:10_000] + b"*" * 100 + large[10_100:]  # where no piece is
+    found = written(
+        tmp_path, a=b"same", b=b"same", c=b"else", d=b"longer", e=large, f=large, g=other, h=between, i=between
+    )
     keys = found.keys
     assert keys[0] == keys[1]
     assert keys[4] == keys[5]
-    assert len({*keys}) == 5
+    assert keys[7] == keys[8]
+    assert len({*keys}) == 6
     assert found.take(torch.tensor([6, 0])).keys[1] != keys[6]
 
 

@@ -106,8 +106,9 @@ class TextFiles:
 
 
 def text_files(paths: Sequence[Path], text_column: str | None = None) -> TextFiles:
-    """Of files, folders and patterns such as shards/*.jsonl. Of a folder that holds JSONL or Parquet, only these."""
-    files, notes = list[Path](), list[str]()
+    """Of files, folders and patterns such as shards/*.jsonl. Of a folder that holds JSONL or Parquet, only these; and
+    each file once, whatever links and patterns lead to it: what is held out would be in the training part too."""
+    files, repeated, notes = dict[Path, Path](), list[str](), list[str]()
     for path in paths:
         inside = files_in(path) if path.is_dir() else matching(path)
         shards = [file for file in inside if is_shard(file)]
@@ -115,11 +116,19 @@ def text_files(paths: Sequence[Path], text_column: str | None = None) -> TextFil
             others = [file.name for file in inside if not is_shard(file)]
             notes.append(f"{len(others):,} files of {path.name} are neither JSONL nor Parquet, and are left out: ")
             notes[-1] += f"{listed(others, most=3)}."
-        files += shards if path.is_dir() and shards else inside
-    if text_column is not None and not any(map(is_shard, files)):
-        rule, got = "--text-column names a column of JSONL or Parquet", f"{text_column!r} for {files[0].name}"
+        for file in shards if path.is_dir() and shards else inside:
+            if (target := file.resolve()) in files:
+                repeated.append(file.name)
+            else:
+                files[target] = file
+    if repeated:
+        notes.append(f"{len(repeated):,} of {len(files) + len(repeated):,} files are the same as one before, and are ")
+        notes[-1] += f"read once: {listed(repeated, most=3)}."
+    found = tuple(files.values())
+    if text_column is not None and not any(map(is_shard, found)):
+        rule, got = "--text-column names a column of JSONL or Parquet", f"{text_column!r} for {found[0].name}"
         raise InputError(rule, got=got, fix="leave it out")
-    return TextFiles(tuple(files), text_column, tuple(notes))
+    return TextFiles(found, text_column, tuple(notes))
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -108,8 +108,10 @@ def store_text(files: TextFiles, validation: float, test: float) -> StoredText:
 
 
 def _key(files: TextFiles, *shares: float) -> str:
-    """By the names of the files, how large they are and when they were changed."""
-    facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files.files]
+    """By the names of the files, how large they are and when they were changed. Copies may keep the time of another
+    file (cp -p, rsync -t, tar), but not the time of its inode."""
+    found = [(str(path.resolve()), path.stat()) for path in files.files]
+    facts = [(name, each.st_size, each.st_mtime_ns, each.st_ctime_ns, each.st_ino) for name, each in found]
     return hashlib.sha256(json.dumps([VERSION, files.text_column, shares, facts]).encode()).hexdigest()[:16]
 
 

@@ -141,9 +141,13 @@ def read_array(path: Path) -> Shaped[np.ndarray, "..."]:
         expected, content = math.prod(shape) * dtype.itemsize, bytearray()
         while block := file.read(min(AT_ONCE, expected + 1 - len(content))):
             content += block
+    values = "×".join(map(str, shape))
     if len(content) != expected:
-        values = "×".join(map(str, shape))
         rule = f"{path.name} must be {start + expected:,} bytes long for {values} values, as its header says"
         got = "more" if len(content) > expected else f"{start + len(content):,}"
         raise InputError(rule, got=got, fix="copy or download it again")
+    if (
+        math.prod(length for length in shape if length) * dtype.itemsize >= 1 << 63
+    ):  # which an axis of none makes nothing
+        raise InputError(f"{path.name} must have axes of ordinary lengths", got=values)
     return np.frombuffer(content, dtype).reshape(shape)

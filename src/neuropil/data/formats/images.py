@@ -40,6 +40,8 @@ FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
 MOST_PIXELS, MANY_PIXELS, BYTES_PER_PIXEL = 1 << 26, 1 << 20, 20
 """Of a picture when it is decoded; so many that memory is asked about; and for each of them four bytes, in up to five
 copies."""
+LONGEST_SIDE = 1 << 18
+"""Each row takes a few bytes more, in every copy."""
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -314,6 +316,9 @@ def require_pixels(image: "Image", name: str) -> None:
     if width * height > MOST_PIXELS:
         got, fix = f"{width:,}×{height:,} in {name}", "reduce its size"
         raise InputError(f"a picture may have {MOST_PIXELS:,} pixels", got=got, fix=fix)
+    if max(width, height) > LONGEST_SIDE:
+        got, fix = f"{width:,}×{height:,} in {name}", "cut it into pieces"
+        raise InputError(f"a side of a picture may have {LONGEST_SIDE:,} pixels", got=got, fix=fix)
     if width * height > MANY_PIXELS:
         require_room(f"the picture {name}", BYTES_PER_PIXEL * width * height)
 

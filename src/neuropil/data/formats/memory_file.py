@@ -11,6 +11,7 @@ import numpy as np
 
 from neuropil.data.formats.images import is_picture
 from neuropil.data.formats.memory import InMemory
+from neuropil.data.formats.npz import Bundle, open_npz
 from neuropil.data.formats.values import Values
 from neuropil.files import replacing
 
@@ -25,7 +26,7 @@ def write_memory(path: Path, data: InMemory) -> None:
 
 
 def read_memory(path: Path) -> InMemory:
-    with np.load(path, allow_pickle=False) as arrays:
+    with open_npz(path) as arrays:
         return _memory(json.loads(arrays[ABOUT].tobytes()), arrays)
 
 
@@ -57,7 +58,7 @@ def _encoded(picture: Any) -> np.ndarray:
     return np.frombuffer(file.getvalue(), np.uint8)
 
 
-def _memory(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> InMemory:
+def _memory(about: Mapping[str, Any], arrays: Bundle) -> InMemory:
     parts: Any = {name: _memory(part, arrays) for name, part in about["parts"].items()}
     columns = {name: _values(each, arrays) for name, each in about["columns"].items()}
     own = {"weight": about["weight"], "answers": about["answers"]}
@@ -66,7 +67,7 @@ def _memory(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> InMem
     return data
 
 
-def _values(column: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Values:
+def _values(column: Mapping[str, Any], arrays: Bundle) -> Values:
     if "array" in column:
         return arrays[column["array"]]
     if "items" in column:

@@ -91,15 +91,18 @@ class PictureFiles:
 
     @property
     def keys(self) -> list[bytes]:
-        """Equal for files with the same content. Only of files that have the size of another something is read: all of
-        a small one, pieces of a large one."""
-        sizes = [os.stat(self.path(number)).st_size for number in range(len(self))]
-        times = Counter(sizes)
+        """Equal for files with the same content alone. Only of files that have the size of another something is read:
+        all of a small one, pieces of a large one, and all of it where these are those of another too."""
+        keys = [os.stat(self.path(number)).st_size.to_bytes(8, "little") for number in range(len(self))]
+        return self._told_apart(self._told_apart(keys, _some_digest), _rest_digest)
+
+    def _told_apart(self, keys: Sequence[bytes], digest: Callable[[Path], bytes]) -> list[bytes]:
+        """Those that are there several times, with more to them."""
+        times = Counter(keys)
 
         def key(number: int) -> bytes:
-            size = sizes[number]
-            alone = b"" if times[size] == 1 else _digest(self.path(number), size)
-            return size.to_bytes(8, "little") + alone
+            known = keys[number]
+            return known if times[known] == 1 else known + digest(self.path(number))
 
         numbers = range(len(self))
         parts = (numbers[begin : begin + SAMPLED] for begin in numbers[::SAMPLED])  # what waits for a thread is held
@@ -124,9 +127,10 @@ def readers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pictures")
 
 
-def _digest(path: Path, size: int) -> bytes:
+def _some_digest(path: Path) -> bytes:
     digest = hashlib.blake2b(digest_size=8)
     with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
         if size <= LOOKED_AT * PIECES:
             digest.update(file.read())
         else:
@@ -134,3 +138,11 @@ def _digest(path: Path, size: int) -> bytes:
                 file.seek(begin)
                 digest.update(file.read(LOOKED_AT))
     return digest.digest()
+
+
+def _rest_digest(path: Path) -> bytes:
+    """Of a file that has been read in pieces alone."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= LOOKED_AT * PIECES:
+            return b""
+        return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=8)).digest()

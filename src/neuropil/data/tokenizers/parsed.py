@@ -32,6 +32,8 @@ def parse_tokenizer(text: str) -> tokenizers.Tokenizer:
     content = json.loads(text)
     _require_model(content["model"])
     _require_template(content.get("post_processor"))
+    if _num_byte_levels(content.get("pre_tokenizer")) > 1:
+        raise UnfitTokenizerError("bytes of bytes")  # each time may double a text
     return tokenizers.Tokenizer.from_str(text)
 
 
@@ -41,6 +43,12 @@ def _require_model(model: Mapping[str, Any]) -> None:
     unknown = model.get("unk_token")
     if unknown is not None and unknown not in model["vocab"]:
         raise UnfitTokenizerError(f"no token {unknown!r} for what is unknown")
+
+
+def _num_byte_levels(step: Any) -> int:
+    if not isinstance(step, Mapping):
+        return 0
+    return (step.get("type") == "ByteLevel") + sum(map(_num_byte_levels, step.get("pretokenizers", ())))
 
 
 def _require_template(processor: Any) -> None:

@@ -22,6 +22,8 @@ Numbers: TypeAlias = np.ndarray | Tensor
 Target: TypeAlias = Annotated[str, Key("group that receives", name="to")]
 TAU = Key("synaptic time constant (ms); delta synapses without it", above=0, fix="leave it out for delta synapses")
 BYTES_OF_A_SYNAPSE = 8
+MOST_CELLS = 10**9
+"""Of a group: what is above it fits nowhere, and numbers of any length would be multiplied."""
 SynapticTau: TypeAlias = Annotated[float | None, TAU]
 
 
@@ -30,7 +32,7 @@ class NeuronGroup:
     """Leaky integrate-and-fire neurons of one kind. In Python, `start` may also hold a voltage for each neuron."""
 
     name: str
-    size: Annotated[int, Key("number of neurons", low=1)]
+    size: Annotated[int, Key("number of neurons", low=1, high=MOST_CELLS)]
     neurons: LIFConfig = field(default_factory=LIFConfig)
     start: Annotated[
         float | tuple[float, float] | Numbers | None, Key("initial voltage of all, or a range for random ones; or rest")
@@ -42,7 +44,7 @@ class SpikeSource:
     """Cells that only send: Poisson spikes of a rate or, in Python, the given `spikes` as (times in ms, cells)."""
 
     name: str
-    size: Annotated[int, Key("number of cells", low=1)]
+    size: Annotated[int, Key("number of cells", low=1, high=MOST_CELLS)]
     rate: Annotated[float, Key("firing rate of each cell (Hz)", low=0)] = 0.0
     spikes: tuple[Numbers, Numbers] | None = None
 
@@ -70,7 +72,7 @@ class Projection:
     target: Target
     weight: Annotated[float | Numbers, Key("weight of each synapse: a voltage, or a voltage times ms with a tau")]
     probability: Annotated[float | None, Key("connection probability of each pair", low=0, high=1)] = None
-    fan_in: Annotated[int | None, Key("number of random sources of each target", low=0)] = None
+    fan_in: Annotated[int | None, Key("number of random sources of each target", low=0, high=MOST_CELLS)] = None
     pairs: tuple[Numbers, Numbers] | None = None
     delay: Annotated[float, Key("synaptic delay (ms)", low=0)] = 0.0
     tau: SynapticTau = None
