@@ -26,6 +26,7 @@ from torch import Tensor
 
 import neuropil
 from benchmarks import (
+    big_corpus,
     directions,
     generation,
     gru_conventions,
@@ -34,6 +35,7 @@ from benchmarks import (
     recall_distance,
     recurrence_speed,
     robustness,
+    serving,
     slips,
     small_tables,
     torture,
@@ -164,6 +166,8 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             plan_memory.PARALLEL_ABOUT,
             lambda: table(plan_memory.PARALLEL_HEADER, [*plan_memory.parallel_rows()]),
         ),
+        "serving": (serving.ABOUT, served),
+        "big-corpus": (big_corpus.ABOUT, lambda: table(big_corpus.HEADER, [*big_corpus.rows()])),
         "learning-rules": (LEARNING_RULES, learning_rules),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "norms": (NORMS, norms),
@@ -335,6 +339,11 @@ def decode_and_encode() -> list[str]:
     measured = [*transformations.measure(transformations.Arguments())]
     rows = transformations.written(measured)
     return [*table(transformations.HEADER, rows), "", transformations.in_words(measured)]
+
+
+def served() -> list[str]:
+    rows = [row for precision in ("float32", "int8") for row in serving.rows(["--precision", precision])]
+    return table(serving.HEADER, rows)
 
 
 def tortured_runs() -> list[str]:

@@ -141,7 +141,12 @@ def parallel_rows() -> Iterator[list[str]]:
     for case in sharding.CASES:
         found = sharding.measure(case)
         way = Way("fsdp" if case.fsdp else "ddp" if case.data > 1 else "none", case.data, case.tensor, case.recompute)
-        sizes = {"width": case.width, "heads": case.heads, "layers": case.layers, "context": case.context}
+        sizes: dict[str, Any] = {
+            "width": case.width,
+            "heads": case.heads,
+            "layers": case.layers,
+            "context": case.context,
+        }
         config = GPT2Config(**sizes, vocabulary_size=case.vocabulary_size, dropout=0.0, attention_dropout=0.0)
         batch = case.batch_size // case.data
         shape = TransformerShape.of(config)

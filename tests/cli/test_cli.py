@@ -67,6 +67,12 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
         assert f"  {command}" in shown
 
 
+def test_help_explains_a_command_too(capsys: pytest.CaptureFixture[str]):
+    for words in (["serve"], ["train"], ["train", "mlp"]):
+        assert said(capsys, "help", *words) == said(capsys, *words, "--help")
+    assert said(capsys, "help") == said(capsys, "--help")
+
+
 def test_help_of_train_lists_every_option_with_its_default(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "train", "mlp", "--help")
     for flag in (

@@ -76,6 +76,10 @@ def test_a_file_is_written_in_another_format(file: str, tmp_path: Path, capsys: 
     assert said(capsys, "export", file, "--format", "glove", code=2) == (
         "neuropil: word vectors are exported to a file, but got none: add --out vectors.txt."
     )
+    assert said(capsys, "export", file, "--format", "glove", "--out", str(tmp_path / "a.onnx"), code=2) == (
+        "neuropil: the name of an exported file must fit its format, but got 'a.onnx' for glove: "
+        "call it a.txt, or export it as onnx."
+    )
 
 
 def test_words_that_repeat_are_said_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -43,15 +43,17 @@ def test_unzipped_by_hand_it_is_one_folder(run: Run, tmp_path: Path):
     assert neuropil.load(tmp_path / "mlp").metrics == run.metrics
 
 
-def test_of_the_users_folders_nothing_is_sent(tmp_path: Path):
+def test_of_the_users_folders_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A path that a shell, HTML and JSON each write in a way of their own."""
     mine = tmp_path / "my <secret> folder"
     mine.mkdir()
     table = mine / 'it\'s "a" & b.csv'
     table.write_text("size,kind\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(40)))
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job")  # as under torchrun, by which a run is found again
     run = neuropil.train(
         "mlp", data=table, target="kind", out=mine / "mlp", epochs=1, hidden_sizes=(8,), show_progress=False
     )
+    assert "launch" in run.settings
     with zipfile.ZipFile(run.save(tmp_path / "run.zip")) as packed:
         contents = {name: packed.read(name) for name in packed.namelist()}
     assert not [name for name, content in contents.items() if b"secret" in content or bytes(tmp_path) in content]
@@ -60,8 +62,22 @@ def test_of_the_users_folders_nothing_is_sent(tmp_path: Path):
     assert shlex.split(loaded.settings["command"])[3:5] == ["--data", table.name]
     assert html.escape(loaded.settings["command"]) in contents["mlp/report.html"].decode()
     assert loaded.predict(table).labels == run.predict(table).labels
-    assert {**loaded.settings, "options": None, "command": None} == {**run.settings, "options": None, "command": None}
+    changed = {name for name, value in run.settings.items() if loaded.settings.get(name) != value}
+    assert changed == {"options", "command", "launch"}
     assert run.settings["options"]["data"]["data"] == str(table)  # the folder itself can go on
+
+
+def test_a_run_that_went_on_since_is_not_taken_for_the_one_that_was_unpacked(run: Run, tmp_path: Path):
+    loaded = neuropil.load(run.save(tmp_path / "run.zip"))
+    weights = loaded.folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(RunError) as error:
+        neuropil.load(tmp_path / "run.zip")
+    assert str(error.value) == (
+        f"{tmp_path / 'run.zip'} is unpacked to {tmp_path / 'run'}, but got another one there: move one of the two."
+    )
 
 
 def test_another_folder_of_that_name_is_left_alone(run: Run, tmp_path: Path):

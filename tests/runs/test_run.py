@@ -395,6 +395,16 @@ def test_an_output_folder_that_is_in_use_is_refused_before_data_is_read(run: Run
     )
 
 
+def test_an_output_folder_that_is_a_file_is_refused_as_one(tmp_path: Path):
+    (tmp_path / "book.txt").write_text("a text")
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", out=tmp_path / "book.txt", show_progress=False)
+    assert str(error.value) == (
+        f"the output folder must be new or empty, but got '{tmp_path / 'book.txt'}', which is a file: "
+        "choose another name."
+    )
+
+
 def test_epochs_and_minutes_exclude_each_other(tmp_path: Path):
     with pytest.raises(InputError) as error:
         neuropil.train("mlp", epochs=1, minutes=1.0, out=tmp_path / "run")

@@ -175,8 +175,8 @@ COMMANDS = {
         ("inputs",),
     ),
     "export": Command(
-        "export RUN [--out model.onnx | vectors.bin]",
-        "write the model as ONNX, or word vectors as word2vec or GloVe",
+        "export RUN [--out model.onnx | model.nir | vectors.bin]",
+        "write the model as ONNX, a spiking classifier as NIR, or word vectors as word2vec or GloVe",
         use.export,
         use.ExportArguments,
     ),
@@ -226,6 +226,8 @@ DONE_TOGETHER = ("train", "simulate", "resume")
 
 
 def run_command(arguments: list[str]) -> None:
+    if arguments[:1] == ["help"] and len(arguments) > 1:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _print_help()
         return

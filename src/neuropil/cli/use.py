@@ -389,9 +389,9 @@ def _attack_inputs(opened: "Run", config: "AttackConfig", arguments: AttackArgum
 
 class ExportArguments(Arguments):
     run: Path = option(Path(), "a run folder, or a file of word vectors")
-    out: Path | None = option(None, "file to write; without it, model.onnx in the run folder")
-    format: Literal["onnx", "word2vec", "word2vec-binary", "glove"] | None = option(
-        None, "file format; without it, by the name of the file: .bin, .vec and .txt hold word vectors of word2vec"
+    out: Path | None = option(None, "file to write; without it, model.onnx or model.nir in the run folder")
+    format: Literal["onnx", "nir", "word2vec", "word2vec-binary", "glove"] | None = option(
+        None, "file format; without it, by the file name: .nir, or .bin, .vec and .txt for word vectors, otherwise onnx"
     )
     vocabulary_size: int | None = option(None, "of word vectors: maximum vocabulary size", low=1)
 
@@ -400,31 +400,42 @@ def export(arguments: ExportArguments) -> None:
     from neuropil.pretrained.word_vectors import holds_vectors
 
     out, format = arguments.out, arguments.format
-    if format == "onnx" or (format is None and (out is None or not holds_vectors(out))):
-        _export_onnx(arguments)
+    if format is None and (out is None or not holds_vectors(out)):
+        format = "nir" if out is not None and out.suffix == ".nir" else "onnx"
+    if format in ("onnx", "nir"):
+        _export_model(arguments, format)
         return
     if out is None:
         raise InputError("word vectors are exported to a file", got="none", fix="add --out vectors.txt")
+    from neuropil.runs.export import require_ending
     from neuropil.runs.open import open_able
     from neuropil.tasks.predictor import ComparesWords
 
+    if format is not None:
+        require_ending(out, format)
     vectors = open_able(arguments.run, ComparesWords, vocabulary_size=arguments.vocabulary_size)
     vectors.save_vectors(out, format)
     print(out)
 
 
-def _export_onnx(arguments: ExportArguments) -> None:
+def _export_model(arguments: ExportArguments, format: str) -> None:
     from neuropil.runs import run
+    from neuropil.runs.export import Export
 
-    found = run.load(arguments.run).export("onnx", arguments.out)
+    found = run.load(arguments.run).export(format, arguments.out)
     if arguments.json:
         print_json(found._asdict())
         return
-    rows = [
-        [kind, name, " × ".join(map(str, axes))]
-        for kind in ("inputs", "outputs")
-        for name, axes in getattr(found, kind).items()
-    ]
-    print_table(["", "name", "shape"], rows)
-    print(f"ONNX Runtime and PyTorch differ by {found.difference:.1g} at most.")
+    if isinstance(found, Export):
+        rows = [
+            [kind, name, " × ".join(map(str, axes))]
+            for kind in ("inputs", "outputs")
+            for name, axes in getattr(found, kind).items()
+        ]
+        print_table(["", "name", "shape"], rows)
+        print(f"ONNX Runtime and PyTorch differ by {found.difference:.1g} at most.")
+    else:
+        rows = [[name, kind, " × ".join(map(str, axes))] for name, (kind, axes) in found.nodes.items()]
+        print_table(["node", "kind", "shape"], rows)
+        print(found.summary)
     print(found.path)

@@ -63,6 +63,7 @@ def _with_names(file: Path, settings: Mapping[str, Any]) -> str:
         return text.replace(html.escape(command), html.escape(named))
     written = json.loads(text)
     written["neuropil"]["command"] = named
+    written["neuropil"].pop("launch", None)  # by which its own machines find it again
     written["neuropil"]["options"] = _replaced(settings["options"], paths)
     return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
 
@@ -99,10 +100,8 @@ def unpacked(path: Path) -> Path:
             root = PurePosixPath(files[0].filename).parts[0]
             if archive.getinfo(f"{root}/config.json").file_size > LARGEST_SETTINGS:
                 raise RunError(rule, got=f"a config.json of more than {LARGEST_SETTINGS:,} bytes", fix=fix)
-            config = archive.read(f"{root}/config.json")
             if folder.exists():
-                there = folder / "config.json"
-                if there.is_file() and there.read_bytes() == config:
+                if _is_unpacked(files, folder):
                     return folder
                 raise RunError(f"{path} is unpacked to {folder}", got="another one there", fix="move one of the two")
             needed = sum(each.file_size for each in files)
@@ -117,6 +116,25 @@ def unpacked(path: Path) -> Path:
     except DAMAGE as error:
         raise RunError(rule, got=f"a file that is none ({error})", fix=fix) from error
     return folder
+
+
+def _is_unpacked(files: Sequence[zipfile.ZipInfo], folder: Path) -> bool:
+    """Whether the folder has the settings and the weights of an archive; other files may have been written since."""
+    for each in files:
+        there = folder.joinpath(*PurePosixPath(each.filename).parts[1:])
+        if there.name != "config.json" and there.suffix != ".safetensors":
+            continue
+        if not there.is_file() or there.stat().st_size != each.file_size or _checksum(there) != each.CRC:
+            return False
+    return True
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found = zlib.crc32(block, found)
+    return found
 
 
 def _wrong(files: list[zipfile.ZipInfo]) -> str:

@@ -25,7 +25,7 @@ from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.words.dataset import END, WordCorpus
 from neuropil.errors import DataWarning, InputError
 from neuropil.memory import refused_memory
-from neuropil.runs.start import PlannedRun, require_startable
+from neuropil.runs.planned import PlannedRun, require_startable
 from neuropil.tasks import preview
 from neuropil.tasks.classification.report import label_of
 from neuropil.tasks.experiment import Experiment

@@ -12,7 +12,7 @@ from neuropil import recipes
 from neuropil.config import Config
 from neuropil.memory import refused_memory
 from neuropil.progress import duration
-from neuropil.runs.start import PlannedRun, require_startable
+from neuropil.runs.planned import PlannedRun, require_startable
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.time_limit import ChunkExperiment, measure, training_of
 from neuropil.training.chunk_loop import ChunkTrainingConfig, measure_chunks

@@ -93,6 +93,7 @@ def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
         raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
     folder = located(path if path.exists() else source, "a model")
     if not (folder / SETTINGS).exists():
+        run.require_no_search(folder)
         rule = f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it"
         raise InputError(rule, got=f"none in {str(folder)!r}")
     return folder, read_json(folder / SETTINGS)

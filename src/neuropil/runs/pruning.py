@@ -27,8 +27,8 @@ from neuropil.parts.parameters import count_parameters
 from neuropil.progress import Display
 from neuropil.protocols import Batch, Learner
 from neuropil.runs.overview import metric_names, result_rows
+from neuropil.runs.planned import new_folder
 from neuropil.runs.run import Run
-from neuropil.runs.start import new_folder
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.weights import load_model, save_model

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from neuropil.inspection.gradients import GradientProfile
     from neuropil.inspection.signal import SignalProfile
     from neuropil.runs.export import Export
+    from neuropil.runs.nir import NIRExport
     from neuropil.runs.notebook import LabFrame
 
 C = TypeVar("C")
@@ -315,15 +316,22 @@ class Run:
             notify(known)
         return evaluator.evaluate(examples)
 
-    def export(self, format: str = "onnx", path: str | Path | None = None, *, inputs: Any = None) -> "Export":
-        """Write the model as ONNX, with open axes for the batch and the time, and compare its answers with PyTorch's.
-        By default it is `model.onnx` in the run folder, traced on some of the run's own data; `inputs` are others, as
-        `predict` takes them, or a tuple of tensors for the model."""
-        from neuropil.runs.export import export_onnx
+    def export(
+        self, format: str = "onnx", path: str | Path | None = None, *, inputs: Any = None
+    ) -> "Export | NIRExport":
+        """Write the model for other programs, and compare its answers with PyTorch's: as "onnx", with open axes for the
+        batch and the time, or a spiking classifier as "nir". By default it is `model.onnx` or `model.nir` in the run
+        folder, compared on some of the run's own data; `inputs` are others, as `predict` takes them, or a tuple of
+        tensors for the model."""
+        from neuropil.runs.export import export_onnx, require_ending
+        from neuropil.runs.nir import export_nir
 
-        if format != "onnx":
-            raise InputError("a model is exported as 'onnx'", got=f"{format!r}")
-        return export_onnx(self, self.folder / "model.onnx" if path is None else Path(path), inputs)
+        write = {"onnx": export_onnx, "nir": export_nir}.get(format)
+        if write is None:
+            raise InputError("a model is exported as 'onnx' or 'nir'", got=f"{format!r}")
+        path = self.folder / f"model.{format}" if path is None else Path(path)
+        require_ending(path, format)
+        return write(self, path, inputs)
 
     def save(self, path: str | Path) -> Path:
         """Write the folder as one .zip file, without the checkpoint, and with the names of its data but no paths;
@@ -383,14 +391,19 @@ def _has(recipe: Recipe, capability: type) -> bool:
     return recipe.predictor is not None and issubclass(recipe.predictor, capability)
 
 
+def require_no_search(folder: Path) -> None:
+    """Which has runs, and is none."""
+    if (folder / "study.json").exists():
+        got, fix = f"the search in {str(folder)!r}", f"open its best run, {folder / 'best'}, or neuropil resume it"
+        raise RunError("a run is a folder with a config.json", got=got, fix=fix)
+
+
 def load(folder: str | Path) -> Run:
     """Open a run folder, or a .zip file of one, which is unpacked beside it."""
     folder = unpacked(Path(folder))
     path = folder / "config.json"
-    if not path.exists() and (folder / "study.json").exists():
-        got, fix = f"the search in {str(folder)!r}", f"open its best run, {folder / 'best'}, or neuropil resume it"
-        raise RunError("a run is a folder with a config.json", got=got, fix=fix)
     if not path.exists():
+        require_no_search(folder)
         rest = [name for name in ("metrics.jsonl", "model.safetensors") if (folder / name).exists()]
         whole = f"restore it beside {' and '.join(rest)}" if rest else None
         raise RunError(

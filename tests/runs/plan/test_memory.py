@@ -86,7 +86,7 @@ def test_ddp_keeps_a_copy_of_the_gradients_to_send():
     assert two.communication - one.communication == 4 * XL.parameters
 
 
-@pytest.mark.parametrize(("text", "size"), [("80GB", 80e9), ("24 gib", 24 * 2**30), ("1.5TB", 1.5e12), ("512", 512)])
+@pytest.mark.parametrize(("text", "size"), [("80GB", 80e9), ("24 gib", 24 * 2**30), ("1.5TB", 1.5e12), ("512B", 512)])
 def test_sizes_are_read_as_people_write_them(text: str, size: float):
     assert bytes_of(text, "--memory") == size
 
@@ -96,5 +96,5 @@ def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(InputError) as refused:
         bytes_of(text, "--memory")
     assert str(refused.value) == (
-        f"--memory must be a number of bytes above 0, but got {text!r}: write for instance 80GB."
+        f"--memory must be a size above 0 with its unit, but got {text!r}: write for instance 80GB."
     )

@@ -12,6 +12,7 @@ from neuropil.runs.plan.plan import TrainingPlan, Wanted, plan_training
 from neuropil.runs.plan.shapes import TransformerShape, published_options, transformer
 
 GB = 1e9
+SIMPLE = Wanted(tensor=1, recompute=False)
 
 
 def hardware(devices: int = 8, memory: float = 80 * GB, per_host: int = 8) -> Hardware:
@@ -61,6 +62,25 @@ def test_a_way_that_is_asked_for_is_planned_alone():
 def test_a_batch_of_an_update_stays_the_same_when_it_is_divided():
     for each in planned("gpt2-xl", 8, 16 * GB, batch_size=128).ways:
         assert each.batch * each.way.data * each.way.accumulate == 128
+
+
+def test_an_update_of_several_batches_is_planned_as_such_and_needs_the_memory_of_one(
+    capsys: pytest.CaptureFixture[str],
+):
+    (one,), (four,) = (planned("gpt2", 1, 80 * GB, SIMPLE, batch_size=16, accumulate=each).ways for each in (1, 4))
+    assert four.way == Way(accumulate=4)
+    assert four.batch == one.batch == 16
+    assert four.computing == 4 * one.computing
+    assert four.memory.activations == one.memory.activations
+    found = json.loads(said(capsys, "plan", "gpt2", "--batch-size", "16", "--accumulate", "4", "--json"))
+    assert (found["batch"], found["recommended"]["name"]) == (64, "accumulate 4")
+    assert found["recommended"]["command"].endswith(" --batch-size 16 --accumulate 4")
+
+
+def test_several_batches_of_an_update_are_divided_further_until_one_fits():
+    (way,) = planned("gpt2", 1, 10 * GB, SIMPLE, batch_size=24, accumulate=3).ways
+    assert way.fits
+    assert (way.batch, way.way.accumulate) == (12, 6)
 
 
 def test_bytes_of_a_ring():
@@ -132,6 +152,19 @@ def test_any_system_is_planned_by_a_few_updates_of_it(capsys: pytest.CaptureFixt
     )
 
 
+def test_an_example_costs_the_same_where_the_data_has_fewer_than_a_batch_or_an_update(
+    capsys: pytest.CaptureFixture[str],
+):
+    seconds, activations = [], []
+    for words in ("--batch-size 512", "--batch-size 65536", "--batch-size 512 --accumulate 100"):
+        found = json.loads(said(capsys, "plan", "mlp", *words.split(), "--json"))
+        (way,) = found["ways"]
+        seconds.append(way["seconds_computing"] / found["batch"])
+        activations.append(way["memory"]["activations"] / way["batch_per_device"])
+    assert seconds[1:] == pytest.approx(seconds[:1] * 2)
+    assert activations[1] == pytest.approx(activations[0], rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -140,8 +173,22 @@ def test_any_system_is_planned_by_a_few_updates_of_it(capsys: pytest.CaptureFixt
             "a plan is for a published size of GPT-2 or a system of `neuropil list`, but got 'gpt3': "
             "did you mean 'gpt2'?",
         ),
-        ("gpt2 --memory much", "--memory must be a number of bytes above 0, but got 'much': write for instance 80GB."),
+        (
+            "gpt2 --memory much",
+            "--memory must be a size above 0 with its unit, but got 'much': write for instance 80GB.",
+        ),
+        ("gpt2 --memory 80", "--memory must be a size above 0 with its unit, but got '80': write for instance 80GB."),
+        (
+            "gpt2 --gpus 1024 --batch-size 64",
+            "a batch must have an example for each of 256 shares of the devices, but got 64: "
+            "give --batch-size 256 or more, or fewer --gpus.",
+        ),
         ("gpt2 --gpus 0", "--gpus must be at least 1, but got 0."),
+        (
+            "gpt2 --gpus 12 --gpus-per-host 8",
+            "--gpus above --gpus-per-host must be a multiple of it, but got 12 devices of which a host has 8: "
+            "choose --gpus 8 or 16, or --gpus-per-host 6.",
+        ),
         (
             "gpt2-xl --gpus 8 --tensor-parallel 2",
             "--tensor-parallel must divide 25 heads, 6400 hidden units and 8 devices, but got 2: choose from 1.",
@@ -154,7 +201,7 @@ def test_any_system_is_planned_by_a_few_updates_of_it(capsys: pytest.CaptureFixt
         (
             "word2vec",
             "a plan is for a model that is trained by gradient steps, but got 'word2vec': "
-            "choose from gpt2, gpt2-medium, gpt2-large, gpt2-xl, or a system that `neuropil tune` takes.",
+            "choose from gpt2, gpt2-medium, gpt2-large, gpt2-xl, or another system.",
         ),
     ],
 )

@@ -252,17 +252,18 @@ def test_data_in_memory_is_searched_and_needed_again(tmp_path: Path):
     )
     assert tune("mlp", data=data, **few).finished
     assert [trial.number for trial in Tuning.load(folder).rows] == [1, 2]
-    with pytest.raises(InputError, match="belongs to another search"):
+    with pytest.raises(InputError, match="but got another search"):
         tune("mlp", data=(data[0] + 1, data[1]), **few)
 
 
 def test_a_run_is_not_opened_of_a_search(found: Tuning):
-    with pytest.raises(RunError) as refused:
-        neuropil.load(found.folder)
-    assert str(refused.value) == (
-        f"a run is a folder with a config.json, but got the search in {str(found.folder)!r}: open its best run, "
-        f"{found.folder / 'best'}, or neuropil resume it."
-    )
+    for opened in (neuropil.load, neuropil.open):
+        with pytest.raises(RunError) as refused:
+            opened(found.folder)
+        assert str(refused.value) == (
+            f"a run is a folder with a config.json, but got the search in {str(found.folder)!r}: open its best run, "
+            f"{found.folder / 'best'}, or neuropil resume it."
+        )
 
 
 # --- a time limit -----------------------------------------------------------------------------------------------------
@@ -433,8 +434,8 @@ def test_a_folder_of_another_search_is_refused(found: Tuning, capsys: pytest.Cap
     for words in (["mlp", *WORDS, "--dropout", "0.3"], ["mlp", *WORDS[:-1], "3"], ["cnn"]):
         complaint = said(capsys, "tune", *words, "--out", str(found.folder), code=2)
         assert complaint == (
-            f"neuropil: {found.folder} belongs to another search, but got not `{found.settings['command']}`: "
-            "choose another folder, or repeat that command."
+            f"neuropil: the search in {found.folder} goes on as it was started, by `{found.settings['command']}`, "
+            "but got another search: choose another folder, or repeat that command."
         )
     assert {path: path.stat().st_mtime_ns for path in found.folder.rglob("*")} == before
 

@@ -13,6 +13,7 @@ blocks are computed; tensor parallelism waits.
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from neuropil.errors import InputError
 from neuropil.runs.plan.memory import HALF, Way
 from neuropil.runs.plan.shapes import SINGLE, MeasuredShape, TransformerShape
 
@@ -53,6 +54,15 @@ class Hardware:
     utilisation: float
     bandwidth: float
     network: float
+
+    def __post_init__(self):
+        devices, each = self.devices, self.devices_per_host
+        if devices > each and devices % each:  # torchrun starts as many processes on every host
+            below = devices - devices % each
+            equal = max(size for size in range(1, each) if devices % size == 0)
+            fix = f"choose --gpus {below} or {below + each}, or --gpus-per-host {equal}"
+            rule = "--gpus above --gpus-per-host must be a multiple of it"
+            raise InputError(rule, got=f"{devices} devices of which a host has {each}", fix=fix)
 
     @property
     def hosts(self) -> int:

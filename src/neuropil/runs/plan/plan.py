@@ -152,7 +152,7 @@ def _plan_published(
     }
     others = {key: value for key, value in given.items() if key not in SAID}
     command = _command("gpt2", sizes | others, training, hardware)
-    return TrainingPlan(name, model, hardware, training.batch_size, training.precision, ways, command)
+    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways, command)
 
 
 def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted) -> TrainingPlan:
@@ -172,7 +172,7 @@ def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted
     simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)
     command = _command(name, {key: value for key, value in given.items() if key not in SAID}, training, hardware)
     ways = [*_ways(training, hardware, simple, [1], planned)]
-    return TrainingPlan(name, model, hardware, training.batch_size, training.precision, ways, command)
+    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways, command)
 
 
 def _ways(
@@ -182,21 +182,35 @@ def _ways(
     tensor_sizes: Sequence[int],
     planned: Callable[[Way, int], PlannedWay],
 ) -> Iterator[PlannedWay]:
-    """From the simplest to the most involved; each with as few batches one after the other as make it fit."""
+    """From the simplest to the most involved; each with as few batches one after the other as make it fit. Where a
+    batch has too few examples for all devices, there is no way."""
+    least = hardware.devices // max(tensor_sizes)
+    if training.batch_size < least:
+        rule = f"a batch must have an example for each of {least:,} shares of the devices"
+        fix = f"give --batch-size {least} or more, or fewer --gpus"
+        raise InputError(rule, got=f"{training.batch_size:,}", fix=fix)
     for recompute in (False, True) if wanted.recompute is None else (wanted.recompute,):
         for tensor in tensor_sizes:
             data = hardware.devices // tensor
+            if data > training.batch_size:
+                continue
             parallels = ("ddp", "fsdp") if data > 1 else ("none",)
             for parallel in parallels:
                 if data > 1 and wanted.parallel not in (None, parallel):
                     continue
-                yield _fewest_batches(Way(parallel, data, tensor, recompute), training.batch_size, planned)
+                way = Way(parallel, data, tensor, recompute, training.accumulate)
+                yield _fewest_batches(way, _batch_of(training), planned)
+
+
+def _batch_of(training: TrainingConfig) -> int:
+    """Sequences or examples of an update."""
+    return training.batch_size * training.accumulate
 
 
 def _fewest_batches(way: Way, batch: int, planned: Callable[[Way, int], PlannedWay]) -> PlannedWay:
-    """The batch of an update divided by two until a device has room for its share, or one example of it."""
-    found = planned(way, math.ceil(batch / way.data))
-    accumulate = 2
+    """The batch of an update in as many as the way has, and each of these divided by two until a device has room for
+    its share, or one example of it."""
+    found, accumulate = planned(way, math.ceil(batch / way.accumulate / way.data)), 2 * way.accumulate
     while not found.fits and batch % accumulate == 0 and batch // accumulate >= way.data:
         found = planned(replace(way, accumulate=accumulate), math.ceil(batch / accumulate / way.data))
         accumulate *= 2
@@ -252,7 +266,7 @@ def _command(
             ]
             launch = [*(hosts if hardware.hosts > 1 else ["--standalone"]), "--nproc-per-node", str(each)]
             words = ["torchrun", *launch, "-m", *words]
-        options = {**sizes, "batch_size": training.batch_size // way.accumulate}
+        options = {**sizes, "batch_size": _batch_of(training) // way.accumulate}
         options |= {"accumulate": way.accumulate} if way.accumulate > 1 else {}
         options |= {"precision": training.precision} if training.precision != "float32" else {}
         options |= {"optimizer": training.optimizer} if training.optimizer != TrainingConfig().optimizer else {}

@@ -6,7 +6,7 @@ how much it computes.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -18,12 +18,13 @@ from neuropil.errors import InputError, nearest
 from neuropil.memory import BoundedModel, refused_memory
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.losses import LOGITS_AT_ONCE
-from neuropil.protocols import OptimizerName
+from neuropil.protocols import Batch, Batches, OptimizerName
 from neuropil.runs.plan.live_bytes import LiveBytes
-from neuropil.runs.start import PlannedRun
+from neuropil.runs.planned import PlannedRun
 from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed.shares import num_examples
 from neuropil.training.distributed.strategy import MOMENTS, state_bytes
 from neuropil.training.loop import seconds_per_update
 
@@ -165,18 +166,35 @@ def measured(name: str, options: Mapping[str, Any]) -> tuple[MeasuredShape, Trai
     plan = PlannedRun.of("train", name, 0, options)
     training = getattr(plan.typed, "training", None)
     if not isinstance(training, TrainingConfig):
-        fix = f"choose from {', '.join(PUBLISHED)}, or a system that `neuropil tune` takes"
+        fix = f"choose from {', '.join(PUBLISHED)}, or another system"
         raise InputError("a plan is for a model that is trained by gradient steps", got=f"{name!r}", fix=fix)
     with refused_memory():
         experiment = cast(TrainableExperiment[Any], plan.recipe.build(plan.typed, 0))
-        model, batches = experiment.model, experiment.training_batches
+        model, batches = experiment.model, CountedBatches(experiment.training_batches)
         own = [*model.parameters(), *model.buffers()]
         count = sum(parameter.numel() for parameter in model.parameters())
         with FlopCounterMode(display=False) as counter:
             seconds_per_update(experiment.learner, batches, training, most_seconds=1e-9)  # one
+        flops = counter.get_total_flops() / sum(batches.examples)
         with LiveBytes(own) as live:
             seconds_per_update(experiment.learner, batches, training, most_seconds=MEASURED_SECONDS)
     states = state_bytes(model, training)
     moments = states - SINGLE * count * (2 + bool(training.average))
-    beside, flops = max(0, live.peak - states) / training.batch_size, counter.get_total_flops() / training.accumulate
-    return MeasuredShape(count, moments, beside, flops / training.batch_size), training
+    # Where a batch is bounded by its tokens, batch_size is the mean, and one of short texts has more rows.
+    largest = min(training.batch_size, max(batches.examples))
+    return MeasuredShape(count, moments, max(0, live.peak - states) / largest, flops), training
+
+
+class CountedBatches:
+    """Data may have fewer examples than a batch is to have."""
+
+    def __init__(self, batches: Batches):
+        self.batches, self.examples = batches, list[int]()
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        for batch in self.batches.epoch(number, start):
+            self.examples.append(num_examples(batch))
+            yield batch

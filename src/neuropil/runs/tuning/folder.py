@@ -18,9 +18,9 @@ from neuropil.inspection.report.trials import SearchResult, counted_states, tria
 from neuropil.metrics import Metric, find_metric
 from neuropil.ranges import Searched, from_dict
 from neuropil.runs.overview import margin, metric_names, repeat_section, result_rows, result_sections
+from neuropil.runs.planned import PlannedRun, whole_paths
 from neuropil.runs.run import Run, load
 from neuropil.runs.settings import STUDY, read_study
-from neuropil.runs.start import PlannedRun, whole_paths
 from neuropil.runs.tuning.space import words_of
 from neuropil.tasks.experiment import Experiment, Result
 from neuropil.training.search import Trial
@@ -169,8 +169,8 @@ class Tuning:
         own = {key: self.settings[key] for key in ("recipe", "seed", "options")}
         other = {"recipe": plan.name, "seed": plan.seed, "options": whole_paths(plan.typed).to_dict()}
         if own != json.loads(json.dumps(other)) or (over is not None and list(words_of(over)) != self.settings["over"]):
-            rule, fix = f"{self.folder} belongs to another search", "choose another folder, or repeat that command"
-            raise InputError(rule, got=f"not `{self.settings['command']}`", fix=fix)
+            rule = f"the search in {self.folder} goes on as it was started, by `{self.settings['command']}`"
+            raise InputError(rule, got="another search", fix="choose another folder, or repeat that command")
 
     def require_no_more(self, trials: int) -> None:
         """Of a finished search: with further trials the test part would be evaluated again."""

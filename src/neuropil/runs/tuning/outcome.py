@@ -8,8 +8,9 @@ from neuropil.errors import RunError
 from neuropil.files import locked
 from neuropil.inspection.report.trials import counted_states
 from neuropil.progress import stage
+from neuropil.runs.planned import PlannedRun
 from neuropil.runs.run import Run, load
-from neuropil.runs.start import PlannedRun, complete
+from neuropil.runs.start import complete
 from neuropil.runs.tuning.folder import BEST, TRIALS, Tuning
 from neuropil.runs.tuning.trial import build, trial_options, tunable
 from neuropil.tasks.experiment import Result

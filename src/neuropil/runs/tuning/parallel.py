@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from neuropil.errors import StorageError
 from neuropil.runs.tuning.trial import TrialEnd
 from neuropil.runs.tuning.workers import Message, Pool, Worker, ending_in_words
 from neuropil.training.interruption import StopRequest
@@ -57,6 +58,9 @@ class Crew:
         elif "points" in message:
             points = [(share, value) for share, value in message["points"]]
             worker.send({"end": course.report(points, message["share"])})
+        elif "refused" in message:  # the trial goes on when there is room
+            rule, got, fix = message["refused"]
+            raise StorageError(rule, got=got, fix=fix)
         elif "stopped" not in message:  # else it ends, which is heard next
             del self.courses[worker]
             self.idle.append(worker)

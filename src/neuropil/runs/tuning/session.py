@@ -15,7 +15,7 @@ from typing import Any
 from neuropil.files import remove_parts
 from neuropil.inspection.report.trials import describe
 from neuropil.progress import Display, duration
-from neuropil.runs.start import PlannedRun
+from neuropil.runs.planned import PlannedRun
 from neuropil.runs.tuning.folder import Tuning, progress_file
 from neuropil.runs.tuning.outcome import evaluate
 from neuropil.runs.tuning.parallel import Crew

@@ -26,8 +26,7 @@ from neuropil.errors import InputError
 from neuropil.files import locked, require_writable
 from neuropil.ranges import Searched
 from neuropil.runs.environment import environment
-from neuropil.runs.settings import STUDY_FORMAT
-from neuropil.runs.start import (
+from neuropil.runs.planned import (
     PlannedRun,
     command,
     new_folder,
@@ -35,9 +34,10 @@ from neuropil.runs.start import (
     require_effect,
     require_new,
     require_startable,
-    resumable,
     whole_paths,
 )
+from neuropil.runs.settings import STUDY_FORMAT
+from neuropil.runs.start import resumable
 from neuropil.runs.tuning.folder import DATA, Tuning, is_tuning, memory_of, tunable_plan
 from neuropil.runs.tuning.ray_cluster import RayCluster
 from neuropil.runs.tuning.session import Session

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from neuropil.memory import refused_memory
-from neuropil.runs.start import PlannedRun
+from neuropil.runs.planned import PlannedRun
 from neuropil.tasks.time_limit import EVALUATION_SHARE, MEASURING_SHARE, Candidate, measure
 from neuropil.training.config import LEAST_EPOCHS, TrainingConfig
 from neuropil.training.search import whole_runs

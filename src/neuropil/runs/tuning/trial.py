@@ -14,7 +14,7 @@ from neuropil.config import Config
 from neuropil.errors import DivergedError, InputError
 from neuropil.files import locked
 from neuropil.memory import refused_memory
-from neuropil.runs.start import PlannedRun
+from neuropil.runs.planned import PlannedRun
 from neuropil.tasks.experiment import Experiment, Tunable
 from neuropil.tasks.time_limit import training_of
 from neuropil.training.history import Row

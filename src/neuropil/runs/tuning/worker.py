@@ -18,8 +18,9 @@ from typing import Any, TextIO
 import torch
 
 from neuropil.data.formats.memory_file import read_memory
+from neuropil.errors import StorageError
 from neuropil.progress import PROGRESS
-from neuropil.runs.start import PlannedRun
+from neuropil.runs.planned import PlannedRun
 from neuropil.runs.tuning.folder import DATA, Tuning, progress_file
 from neuropil.runs.tuning.trial import TrialEnd, train_trial, trial_options
 from neuropil.training.search import Point, Trial, TrialState
@@ -61,6 +62,9 @@ def train_trials(tuning: Tuning, plan: PlannedRun, line: _Line) -> None:
         except KeyboardInterrupt:  # it was asked to stop, and has saved its checkpoint
             line.send(stopped=True)
             return
+        except StorageError as error:  # which ends the search, as other trials would not have room either
+            line.send(refused=[error.rule, error.got, error.fix])
+            return
         finally:
             progress.unlink(missing_ok=True)
         line.send(state=end.state, reason=end.reason)
@@ -77,6 +81,8 @@ def _trained(
     try:
         options = trial_options(plan, trial.options, settings["seconds"])
         return train_trial(plan, options, folder, settings["metric"], report, **shown)
+    except StorageError:
+        raise
     except Exception as error:  # a fault of ours ends one trial, and not the search
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}, line {frame.lineno}"
