@@ -57,6 +57,14 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path):
     )
 
 
+def test_half_a_checkpoint_is_refused_and_may_be_removed(tmp_path: Path):
+    learner, *others = trained(0)
+    (tmp_path / "c").write_bytes(b"half")
+    with pytest.raises(RunError) as error:
+        checkpoint.load(tmp_path / "c", learner.model, *others)
+    assert error.value.fix == f"restore or remove {tmp_path / 'c'}"
+
+
 def test_a_checkpoint_whose_parts_are_missing_or_of_other_sizes_is_refused(tmp_path: Path):
     path = tmp_path / "c"
     learner, optimizers, phases, average = trained(1)

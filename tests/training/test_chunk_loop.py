@@ -11,6 +11,7 @@ from torch import nn
 
 from neuropil.errors import DivergedError
 from neuropil.protocols import ChunkLearner, ChunkLosses
+from neuropil.training import chunk_loop
 from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks, measure_chunks
 from neuropil.training.interruption import Interrupted, StopRequest
 
@@ -35,7 +36,7 @@ class Counting:
         if self.stop_after is not None and len(self.calls) >= self.stop_after:
             STOP[-1].requested = True
         losses = [self.loss * (1 + chunk) for chunk in range(first, first + len(rates))]
-        return ChunkLosses(sum(losses), 10 * len(rates), 100 * len(rates))
+        return ChunkLosses(losses, 10 * len(rates), 100 * len(rates))
 
     def metrics(self) -> Mapping[str, float]:
         return {"loss": float(self.model.weight.detach())}
@@ -71,6 +72,15 @@ def test_the_loss_of_a_pass_is_the_mean_over_all_its_examples(tmp_path: Path):
     assert [(row["step"], row["epoch"]) for row in train] == [(4, 1.0), (8, 2.0)]
     assert [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == rows
     assert [row["kind"] for row in rows] == ["train", "validation"] * 2
+
+
+def test_no_bit_of_a_loss_depends_on_how_many_chunks_a_call_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    together = fitted(Counting(9, loss=0.1), tmp_path / "together", epochs=1)
+    monkeypatch.setattr(chunk_loop, "SECONDS_PER_CALL", 1e-12)
+    learner = Counting(9, loss=0.1)
+    alone = fitted(learner, tmp_path / "alone", epochs=1)
+    assert len(learner.calls) == 9
+    assert [row["loss"] for row in alone] == [row["loss"] for row in together]
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path):

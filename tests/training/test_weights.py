@@ -49,8 +49,9 @@ def test_half_a_file_is_refused(tmp_path: Path):
     path = tmp_path / "model.safetensors"
     save_model(path, nn.Linear(20, 30))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RunError, match=r"model\.safetensors must be a whole safetensors file"):
+    with pytest.raises(RunError, match=r"^model\.safetensors must be a whole safetensors file") as error:
         load_model(path, nn.Linear(20, 30))
+    assert error.value.fix == f"restore {path}"  # without it, a finished run is nothing
 
 
 def test_the_average_follows_its_formula_and_lends_its_place_without_a_trace():

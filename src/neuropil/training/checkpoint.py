@@ -22,6 +22,10 @@ Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], 
 """A model, its optimisers by the names of the phases, the phases, and the moving average."""
 
 
+def has_checkpoint(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (FILE, SHARES))
+
+
 def checkpoints_below(folder: Path) -> list[Path]:
     """Files and folders, also of what was trained beside the run."""
     return [*folder.rglob(FILE), *(path for path in folder.rglob(SHARES) if path.is_dir())]
@@ -72,7 +76,7 @@ def load(
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """All tensors, and where the run stood."""
-    tensors, facts = read_tensors(path)
+    tensors, facts = read_tensors(path, fix=f"restore or remove {path}")
     if facts.get("format") != FORMAT:
         rule, fix = f"{path} must be a checkpoint of format {FORMAT}", "use the neuropil version that wrote it"
         raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)

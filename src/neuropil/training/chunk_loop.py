@@ -146,15 +146,18 @@ class _ChunkLoop:
         )
         self.seconds_per_chunk = max(1e-9, time.monotonic() - began) / count
         self.state.step += count
-        self.state.total += losses.total
+        for total in losses.totals:  # one by one, so that no bit depends on how many chunks a call has
+            self.state.total += total
         self.state.examples += losses.examples
         self.read += losses.read
-        if not math.isfinite(losses.total):
+        if not math.isfinite(self.state.total):
             kept = (
                 "the last good checkpoint is kept" if self.checkpoint_path.exists() else "no checkpoint was written yet"
             )
             fix = f"lower the learning rate ({self._rate(self.state.step):g} at that step); {kept}"
-            raise DivergedError("the loss must stay finite", got=f"{losses.total} at step {self.state.step}", fix=fix)
+            raise DivergedError(
+                "the loss must stay finite", got=f"{self.state.total} at step {self.state.step}", fix=fix
+            )
 
     def _rate(self, step: int) -> float:
         # r₀ + (r₁ − r₀) · share

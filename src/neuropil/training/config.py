@@ -25,7 +25,7 @@ class TrainingConfig(Config):
     epochs: int | None = option(
         None, "passes over the training data; by default enough for `updates`, at least ten", low=1
     )
-    updates: int = option(1000, "number of updates, where epochs are not given", low=1)
+    updates: int = option(1000, "least number of updates, in whole passes, where epochs are not given", low=1)
     minutes: float | None = option(
         None, "time limit in minutes, in place of epochs; with --data, sizes that were not given follow it", low=0.001
     )

@@ -144,7 +144,7 @@ class _Loop:
         self.train, self.validation, self.device, self.watch = train, validation, device, watch
         self.world = world or World()
         begin_together(learner, self.world)
-        self.placement = place(self.model, config, folder, self.world, device)
+        self.placement = place(learner, config, folder, self.world, device)
         self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
         self.state, self.stop = State(), StopRequest()
         self.agreement = Agreement(self.world, self.stop, self.placement.copies)

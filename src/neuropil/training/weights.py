@@ -44,7 +44,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
             raise
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_tensors(path: Path, *, fix: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
@@ -53,7 +53,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
-        raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
+        raise RunError(rule, got=got, fix=fix or f"restore {path}") from error
 
 
 def require_readable(path: Path, checkpoint: Path) -> None:

@@ -150,13 +150,13 @@ class WordLearner(ABC):
     def learn(self, epoch: int, first: int, rates: Sequence[float]) -> ChunkLosses:
         # In another order in each pass: what is read last would be remembered best.
         order = torch.randperm(len(self), generator=seeded(self.seed, "order", epoch)).numpy()
-        total, examples = self.descend(order[first : first + len(rates)], rates, mix(self.seed, "pass", epoch))
+        totals, examples = self.descend(order[first : first + len(rates)], rates, mix(self.seed, "pass", epoch))
         self.words.release()
-        return ChunkLosses(total, examples, round(len(self.words) * len(rates) / len(self)))
+        return ChunkLosses(totals, examples, round(len(self.words) * len(rates) / len(self)))
 
     @abstractmethod
-    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[float, int]:
-        """Learn from each of the chunks with its rate; the sum of the losses, and of how many examples."""
+    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[list[float], int]:
+        """Learn from each of the chunks with its rate; the sums of their losses, and of how many examples."""
 
     def metrics(self) -> dict[str, float]:
         return {} if self.held_out is None else self.measure(self.held_out)
@@ -177,14 +177,14 @@ class WordLearner(ABC):
 class NegativeSampling(WordLearner):
     """Compiled."""
 
-    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[float, int]:
+    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[list[float], int]:
         losses, examples = np.zeros(len(rates)), np.zeros(len(rates), np.int64)
         vectors = self.model.input_vectors.detach().numpy(), self.model.output_vectors.detach().numpy()
         skip_gram, taken = self.model.config.architecture == "skip_gram", np.zeros(1, np.int64)
         of_chunks = chunks, np.array(rates, np.float32), losses, examples
         team = team_of(self.threads)
         team.run(learn, self.words.numbers, *vectors, self.sampler, skip_gram, np.uint64(key), *of_chunks, taken)
-        return float(losses.sum()), int(examples.sum())
+        return losses.tolist(), int(examples.sum())
 
     def measure(self, places: SampledPlaces) -> dict[str, float]:
         return self.measure_scores(self.model, places)
@@ -199,15 +199,15 @@ class FullSoftmaxDescent(WordLearner):
     """The base model: gradient descent on the cross-entropy over all words, in PyTorch, from the places that negative
     sampling would learn from."""
 
-    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[float, int]:
-        total, examples = 0.0, 0
+    def descend(self, chunks: Int64[np.ndarray, " chunk"], rates: Sequence[float], key: int) -> tuple[list[float], int]:
+        totals, examples = list[float](), 0
         with torch_threads(self.threads):
             for chunk, rate in zip(chunks.tolist(), rates, strict=True):
                 found = self.examples(sample_places(self.words, self.sampler, key, [chunk]))
-                for contexts, candidates in found.portions(EXAMPLES_PER_UPDATE):
-                    total += self._update({"input": contexts, "target": candidates[:, 0]}, rate)
+                batches = found.portions(EXAMPLES_PER_UPDATE)
+                totals.append(sum(self._update({"input": each, "target": of[:, 0]}, rate) for each, of in batches))
                 examples += len(found.contexts)
-        return total, examples
+        return totals, examples
 
     def _update(self, batch: Batch, rate: float) -> float:
         """The loss before it, summed: each example moves the vectors by its own gradient, as if it were alone."""
