@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
 HEAD = """\
-# Made by `make lock` for {implementation} {python} on {platform}: the packages of neuropil[all] with the hashes of their files.
+# Made by `make lock` for {implementation} {python} on {platform}: neuropil[all] with the hashes of its packages' files.
 # pip install --require-hashes --no-deps --requirement requirements.lock
 # torch is the build that the package index in use offers for {torch}; an index with other builds has other hashes, so
 # that one who installs from it makes the lock anew.
