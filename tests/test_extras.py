@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from neuropil.cli import main
+from neuropil.data.pairs.embedded import date_formats
 from neuropil.extras import EXTRAS, MissingExtraError, require_extra
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
@@ -65,6 +66,7 @@ def test_a_command_names_its_extra_and_writes_nothing(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.chdir(tmp_path)
+    date_formats.cache_clear()  # another test may have needed them
     without(package)
     with pytest.raises(SystemExit) as left:
         main(command.split())

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from neuropil.files import remove_parts, replacing, write_text
+from neuropil.errors import StorageError
+from neuropil.files import make_folder, remove_parts, replacing, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path):
@@ -56,3 +57,17 @@ with replacing(Path(sys.argv[1])) as part:
     remove_parts(tmp_path)
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
     remove_parts(tmp_path / "not there")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc on this machine")
+def test_a_folder_where_none_can_be_made_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for folder, why in (
+        (Path("/proc/foo/run"), "No such file or directory"),
+        (tmp_path / "file/run", "Not a directory"),
+    ):
+        with pytest.raises(StorageError) as error:
+            make_folder(folder)
+        assert (
+            str(error.value) == f"a folder must be where one can be made, but got '{folder}' ({why}): choose another."
+        )

@@ -32,6 +32,10 @@ class InputError(NeuropilError, ValueError):
     """A value, file or option that the user gave does not fit."""
 
 
+class ContextLengthError(InputError):
+    """A text has more tokens than a model reads at once."""
+
+
 class RunError(NeuropilError):
     """A run folder is missing, damaged, newer than this version, or not of the kind that was asked for."""
 

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "parquet": ("pyarrow",),
     "tensorboard": ("tensorboard",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "nir": ("nir",),
     "lab": ("fastapi", "uvicorn", "multipart"),
     "serve": ("fastapi", "uvicorn"),
 }

@@ -90,8 +90,14 @@ def append_text(path: Path, text: str) -> None:
 
 def make_folder(folder: Path, *, new: bool = False) -> None:
     """With those above it. A `new` one must not be there yet."""
-    with storing(folder):
-        folder.mkdir(parents=True, exist_ok=not new)
+    try:
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=not new)
+    except (StorageError, FileExistsError):
+        raise
+    except OSError as error:  # such as below a file, or where the system shows files that are none
+        rule, got = "a folder must be where one can be made", f"{str(folder)!r} ({error.strerror})"
+        raise StorageError(rule, got=got, fix="choose another") from error
 
 
 def sync(path: Path) -> None:

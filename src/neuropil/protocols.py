@@ -89,6 +89,14 @@ class WholeBatchLearner(Protocol):
 
 
 @runtime_checkable
+class PenalizedLearner(Protocol):
+    """A learner whose loss has an L1 penalty on the weights themselves, where `l1` is not 0."""
+
+    @property
+    def l1(self) -> float: ...
+
+
+@runtime_checkable
 class ScheduledLearner(Protocol):
     """A learner whose loss changes along the run, as a KL warm-up does."""
 
@@ -145,9 +153,9 @@ class Batches(Protocol):
 
 
 class ChunkLosses(NamedTuple):
-    """Of some chunks: the sum of their losses, of how many examples, and how many words or rows were read."""
+    """Of some chunks: the sum of the losses of each, of how many examples, and how many words or rows were read."""
 
-    total: float
+    totals: Sequence[float]
     examples: int
     read: int
 

@@ -18,7 +18,7 @@ import neuropil
 from command_line import said
 from neuropil.errors import RunError
 from neuropil.files import locked
-from neuropil.runs.start import new_folder
+from neuropil.runs.planned import new_folder
 from neuropil.runs.trash import delete_run
 from shims import preloaded
 

@@ -28,7 +28,7 @@ from neuropil.adversarial.threat_model import Inputs, Norm, ThreatModel
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.losses import categorical_cross_entropy
-from neuropil.protocols import Batch, Learner, Phase, ReplicatedState, StatefulLearner
+from neuropil.protocols import Batch, Learner, PenalizedLearner, Phase, ReplicatedState, StatefulLearner
 from neuropil.randomness import seeded
 
 DefenceName: TypeAlias = Literal["none", "adversarial", "trades", "binary_trades"]
@@ -141,6 +141,10 @@ class DefendedLearner:
             moved = gradient_attack(self.model, x, y, threat, attack, generator=seeded("robust"))
             right = logits_of(self.model, moved).argmax(-1) == y
         return {**self.learner.metrics(batch), "robust_accuracy": right.to(torch.float)}
+
+    @property
+    def l1(self) -> float:
+        return self.learner.l1 if isinstance(self.learner, PenalizedLearner) else 0.0
 
     @property
     def replicated_state(self) -> Collection[str]:

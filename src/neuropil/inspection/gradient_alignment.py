@@ -7,7 +7,7 @@ later weights           ‖ΔW' − ΔW‖ / ‖ΔW‖ of the first layer, when 
 examples apart          the same of the direction, when each example of a batch is learned from by itself
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.objectives import token_metrics
-from neuropil.protocols import Batch, Learner, Phase, StatefulLearner
+from neuropil.protocols import Batch, Learner, Phase, ReplicatedState, StatefulLearner
 from neuropil.randomness import seeded
 
 Answer: TypeAlias = Callable[[Tensor], Tensor]
@@ -81,6 +81,11 @@ class MeasuredLearner:
         own["cosines"] = torch.tensor(self.cosines, dtype=torch.double).reshape(-1, len(self.layers) + 1)
         inner = self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}
         return own | {f"learner.{name}": value for name, value in inner.items()}
+
+    @property
+    def replicated_state(self) -> Collection[str]:
+        inner = self.learner.replicated_state if isinstance(self.learner, ReplicatedState) else ()
+        return ["count", "updates", "cosines", *(f"learner.{name}" for name in inner)]
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.count = int(state["count"])
