@@ -89,6 +89,10 @@ class PlannedRun:
         return Run(folder, settings)
 
 
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
 def prepare(options: Config) -> None:
     """Before data and model are built, which computes."""
     training = getattr(options, "training", None)
