@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-WAIT = 15_000
+WAIT = 60_000
 """Milliseconds: far more than an answer takes, so that only a fault runs into it."""
 OWN = ("http://127.0.0.1:", "data:", "blob:", "about:", "file:")
 

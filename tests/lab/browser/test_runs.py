@@ -14,6 +14,15 @@ def test_a_run_is_deleted_and_comes_back(lab: Any, page: Any, trained_run: Any):
     assert (lab.runs / "mlp" / "model.safetensors").exists()
 
 
+def test_the_table_of_runs_scrolls_within_a_phone(lab: Any, page: Any, trained_run: Any):
+    trained_run("mlp", **SMALL["mlp"])
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(lab.link("/runs"))
+    page.locator("tr[data-run=mlp]").wait_for()
+    assert page.locator("[aria-label=Runs]").evaluate("table => table.scrollWidth > table.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_two_runs_stand_side_by_side(lab: Any, page: Any, trained_run: Any):
     first = trained_run("mlp", **SMALL["mlp"])
     second = trained_run("cnn", **SMALL["cnn"])
