@@ -36,6 +36,7 @@ from benchmarks import (
     recurrence_speed,
     robustness,
     serving,
+    serving_soak,
     slips,
     small_tables,
     torture,
@@ -167,6 +168,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             lambda: table(plan_memory.PARALLEL_HEADER, [*plan_memory.parallel_rows()]),
         ),
         "serving": (serving.ABOUT, served),
+        "serving-soak": (serving_soak.ABOUT, soaked),
         "big-corpus": (big_corpus.ABOUT, lambda: table(big_corpus.HEADER, [*big_corpus.rows()])),
         "learning-rules": (LEARNING_RULES, learning_rules),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
@@ -344,6 +346,12 @@ def decode_and_encode() -> list[str]:
 def served() -> list[str]:
     rows = [row for precision in ("float32", "int8") for row in serving.rows(["--precision", precision])]
     return table(serving.HEADER, rows)
+
+
+def soaked() -> list[str]:
+    found = serving_soak.soak(serving_soak.Arguments().minutes)
+    found.require_floor()
+    return table(serving_soak.HEADER, [*found.rows()])
 
 
 def tortured_runs() -> list[str]:

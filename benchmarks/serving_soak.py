@@ -2,20 +2,21 @@
 Floor: no answer that is the server's fault, and no more memory at the end than at the fifth minute, or at a sixth of
 the time where it is shorter, by more than 5 %."""
 
-import argparse
 import asyncio
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from benchmarks.serving import VOCABULARY, save, server
+from neuropil.cli.arguments import parse
+from neuropil.config import Config, option
 
 SIZES = {"n_embd": 256, "n_layer": 4, "n_head": 4}
 """Small enough for thousands of requests."""
@@ -35,7 +36,17 @@ BAD: Sequence[bytes] = (
     b'{"prompt": {"a": [1, [2, [3]]]}}',
     b'{"model": "other", "prompt": "a"}',
 )
+HEADER = ["requests, and how they were answered", "count"]
+ABOUT = (
+    f"`neuropil serve` with {SLOTS} slots and a queue of {QUEUE} under {CLIENTS} clients for half an hour: short and "
+    "long requests, streamed or not, clients that leave at any moment, and bad requests. 429 tells a client to come "
+    "again later."
+)
 FINE, CLIENTS_FAULT = (200, 429), range(400, 500)
+
+
+class Arguments(Config):
+    minutes: float = option(30.0, "minutes of load", above=0)
 
 
 class Soak:
@@ -117,6 +128,35 @@ class Soak:
         )
         self.note("other", (await client.get(path)).status_code, (expected,))
 
+    # --- what was found -----------------------------------------------------------------------------------------------
+
+    @property
+    def early(self) -> float:
+        """Seconds after which memory is compared with that at the end."""
+        return min(RECORDED_AFTER, self.seconds / 6)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of resident memory early and at the end."""
+        return next(size for moment, size in self.memory if moment >= self.early), self.memory[-1][1]
+
+    @property
+    def growth(self) -> float:
+        early, late = self.sizes
+        return late / early - 1
+
+    def rows(self) -> Iterator[list[str]]:
+        early, late = (f"{size / 1e6:.0f} MB" for size in self.sizes)
+        yield from ([kind, f"{count:,}"] for kind, count in sorted(self.counts.items()))
+        yield ["errors that are not the client's", f"{len(self.wrong):,}"]
+        yield [f"resident memory after {self.early:.0f} s", early]
+        yield [f"resident memory after {self.seconds:.0f} s", f"{late} ({100 * self.growth:+.1f} %)"]
+
+    def require_floor(self) -> None:
+        grown = [f"memory grew by {100 * self.growth:.1f} %"] if self.growth > MOST_GROWTH else []
+        if found := [*self.wrong[:20], *grown]:
+            raise SystemExit("\n".join(found))
+
 
 def request(chance: random.Random) -> dict[str, Any]:
     prompt = [chance.randrange(VOCABULARY - 1) for _ in range(chance.choice([1, 8, 40, 300, 800]))]
@@ -129,25 +169,21 @@ def resident(process: int) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
-def main(words: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30)
-    seconds = 60 * parser.parse_args(words).minutes
+def soak(minutes: float) -> Soak:
     with tempfile.TemporaryDirectory() as name:
         save(Path(name), **SIZES)
         with server(Path(name), "--slots", str(SLOTS), "--queue", str(QUEUE)) as (address, process):
-            soak = Soak(address, process, seconds)
-            asyncio.run(soak.run())
-    for kind, count in sorted(soak.counts.items()):
-        print(f"{kind}: {count:,}")
-    after = min(RECORDED_AFTER, seconds / 6)
-    early = next(size for moment, size in soak.memory if moment >= after)
-    late = soak.memory[-1][1]
-    print(f"resident memory: {early / 1e6:.0f} MB after {after:.0f} s, {late / 1e6:.0f} MB after {seconds:.0f} s")
-    print(f"growth: {100 * (late / early - 1):+.1f} %, floor {100 * MOST_GROWTH:.0f} %")
-    print(f"errors that are not the client's: {len(soak.wrong)}", *soak.wrong[:20], sep="\n  ")
-    if soak.wrong or late / early - 1 > MOST_GROWTH:
-        sys.exit(1)
+            found = Soak(address, process, 60 * minutes)
+            asyncio.run(found.run())
+    return found
+
+
+def main(words: Sequence[str] = ()) -> None:
+    arguments = parse(Arguments(), words, command="serving_soak", about=(__doc__ or "").split("\n")[0])
+    found = soak(arguments.minutes)
+    for name, *figures in found.rows():
+        print(f"{name}: {', '.join(figures)}")
+    found.require_floor()
 
 
 if __name__ == "__main__":
