@@ -1,8 +1,10 @@
 """A server in a thread of the tests, the real client of OpenAI, and a gate that says when its decoder may go on."""
 
 import signal
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from neuropil.sampling.text.slots import SlottedDecoder
 from neuropil.server.config import ServerConfig
 from neuropil.server.decoding import TextWriter
 from neuropil.server.serve import ModelServer, build
+
+SECONDS_TO_END = 60
+"""Far more than a server takes, so that only a fault runs into it."""
 
 
 class Gate:
@@ -125,5 +130,5 @@ def serving_thread(sources: Sequence[str], **options: Any) -> Iterator[Served]:
         finally:
             served.close()
             server.handle_exit(signal.SIGTERM, None)
-            thread.join(20)
-        assert not thread.is_alive()
+            thread.join(SECONDS_TO_END)
+        assert not thread.is_alive(), "".join(traceback.format_stack(sys._current_frames()[thread.ident or 0]))
