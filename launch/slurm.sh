@@ -28,7 +28,8 @@ if [ $# -eq 0 ]; then
   exit 2
 fi
 
-first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+first=${hosts%%$'\n'*}  # not by head, which would end scontrol with SIGPIPE when it has many to tell
 processes=${PROCESSES:-${SLURM_GPUS_ON_NODE:-1}}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(( (${SLURM_CPUS_PER_TASK:-processes} + processes - 1) / processes ))}
 
