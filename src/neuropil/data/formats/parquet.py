@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from neuropil.data.formats.parquet_pages import ParquetBytes, damaged
 from neuropil.data.formats.paths import require_file
-from neuropil.errors import InputError
+from neuropil.errors import InputError, written
 from neuropil.extras import require_extra
+from neuropil.memory import available_memory
 
 ROWS_AT_ONCE = 1_024
 SUFFIX = ".parquet"
@@ -51,8 +53,14 @@ class ParquetTable:
 
         try:
             # What is buffered beforehand would be a whole group of rows.
-            with ParquetFile(self.path, pre_buffer=False) as file:
+            with ParquetBytes(self.path) as content, ParquetFile(content, pre_buffer=False) as file:
+                content.pages = True
                 yield file
+        except MemoryError as cause:
+            got = f"more than the {written(available_memory())} that are free"
+            fix = "write the file with smaller groups of rows"
+            raise InputError(
+                f"each group of rows of {self.path.name} must fit into memory", got=got, fix=fix
+            ) from cause
         except (ArrowException, OSError, UnicodeDecodeError) as cause:
-            got, fix = "one that is cut off or damaged", "copy or download it again"
-            raise InputError(f"{self.path.name} must be a whole Parquet file", got=got, fix=fix) from cause
+            raise damaged(self.path) from cause
