@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from neuropil.errors import StorageError
-from neuropil.files import make_folder, remove_parts, replacing, write_text
+from neuropil.files import LOCK, locked, make_folder, remove_parts, replacing, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path):
@@ -71,3 +71,10 @@ def test_a_folder_where_none_can_be_made_is_refused(tmp_path: Path):
         assert (
             str(error.value) == f"a folder must be where one can be made, but got '{folder}' ({why}): choose another."
         )
+
+
+def test_a_rank_alone_is_a_process_of_its_own_and_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).exists()

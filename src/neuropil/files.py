@@ -170,7 +170,7 @@ def _umask() -> int:
 def locked(folder: Path) -> Iterator[None]:
     """A folder in which no other process works. The system forgets the lock when the process ends, however it does. Of
     the processes that torchrun starts for one run the first has it."""
-    if os.environ.get("RANK", "0") != "0":
+    if "WORLD_SIZE" in os.environ and os.environ.get("RANK", "0") != "0":  # without both it is a process of its own
         yield
         return
     path = folder / LOCK

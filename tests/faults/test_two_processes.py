@@ -103,6 +103,7 @@ def test_of_two_that_begin_in_one_folder_the_second_is_refused(tmp_path: Path):
 
 
 def test_all_processes_of_one_distributed_run_work_on_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
     with locked(tmp_path):
         monkeypatch.setenv("RANK", "1")
         with locked(tmp_path):
