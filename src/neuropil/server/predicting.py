@@ -101,9 +101,9 @@ class PredictionQueue:
                 while not (self.jobs or self.closing):
                     self.changed.wait()
                 together = self._together()
-                self.running = len(together)
+                self.running, unanswered = len(together), (*together, *self.jobs)  # others take theirs out meanwhile
             if self.closing:
-                for job in (*together, *self.jobs):
+                for job in unanswered:
                     job.tell(shutting_down())
                 return
             self._answer(together)
