@@ -7,15 +7,16 @@ y = Σ d_i over the spikes     the rows of those that fired
 s ← y + (s − y) e^{−dt/τ}     one number for each that a connection carries, not for each of its synapses
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from neuropil.models.lif import leak
-from neuropil.parts.compilation import compiled
+from neuropil.parts.compilation import compiled, compiled_inside
 
-FIRST_SPIKES = 65536
+FIRST_SPIKES, ROUNDING = 65536, 2.0**-54
 
 
 class Program(NamedTuple):
@@ -32,6 +33,10 @@ class Program(NamedTuple):
     spiking: np.ndarray
     tau_m: np.ndarray
     tau_ref: np.ndarray
+    decay: np.ndarray
+    """e^{−dt/τ_m}"""
+    num_terms: np.ndarray
+    """Terms of the series that are needed within a step: `num_terms`."""
     lag_decay: np.ndarray
     watched: np.ndarray
     column_starts: np.ndarray
@@ -69,6 +74,14 @@ class Activity(NamedTuple):
     decoders: np.ndarray
 
 
+def num_terms(ratio: float) -> int:
+    """How far to follow the series of eˣ for −ratio ≤ x ≤ 0, and of artanh(x)/x for 0 ≤ x ≤ tanh(ratio/2), until what
+    is left out is below the rounding of double precision; ratio = dt/τ_m is at most 1."""
+    exponential = next(n for n in itertools.count(1) if ratio ** (n + 1) / math.factorial(n + 1) < ROUNDING)
+    square = math.tanh(ratio / 2) ** 2
+    return next(n for n in itertools.count(exponential) if square ** (n + 1) / (1 - square) / (2 * n + 3) < ROUNDING)
+
+
 def at_rest(program: Program, voltages: np.ndarray) -> Activity:
     num_neurons, num_rules = len(program.biases), len(program.learning_rate)
     return Activity(
@@ -83,56 +96,90 @@ def at_rest(program: Program, voltages: np.ndarray) -> Activity:
     )
 
 
+class Scratch(NamedTuple):
+    """What a step needs room for and no later one reads."""
+
+    inputs: np.ndarray
+    currents: np.ndarray
+    arriving: np.ndarray
+    fired: np.ndarray
+    """Neurons of one population."""
+    since: np.ndarray
+    powers: np.ndarray
+
+
 @compiled
 def run(program, drive, now, first_time, dt):
     """The recorded columns in every step and the spikes of the watched populations, from `first_time` (ms) on."""
-    starts, column_starts, input_starts = program.neuron_starts, program.column_starts, program.input_starts
-    num_neurons, num_columns, num_rules = len(program.biases), len(program.column_decay), len(program.learning_rate)
-    decoders, v, wait, held, num_held = now.decoders, now.v, now.wait, now.held, now.num_held
-    activity, traces, state = now.rates, now.traces, now.columns
-    currents, arriving = np.empty(num_neurons), np.empty(num_columns)
-    fired, since = np.empty(num_neurons, np.int64), np.empty(num_neurons)
-    num_values = drive.shape[1]
-    inputs = np.empty(num_values + num_neurons if program.full_weights else num_values)
+    num_neurons, num_values = len(program.biases), drive.shape[1]
+    scratch = Scratch(
+        np.empty(num_values + num_neurons if program.full_weights else num_values),
+        np.empty(num_neurons),
+        np.empty(len(program.column_decay)),
+        np.empty(num_neurons, np.int64),
+        np.empty(num_neurons),
+        np.empty(num_neurons),
+    )
     recorded = np.empty((len(drive), len(program.recorded)))
-    times, neurons, num_spikes = np.empty(FIRST_SPIKES), np.empty(FIRST_SPIKES, np.int64), 0
-    for step in range(len(drive)):
-        gather(drive[step], state, program.column_target, inputs)
-        for place in range(len(program.recorded)):
-            recorded[step, place] = state[program.recorded[place]]
-        for p in range(len(program.spiking)):
-            low, high, begin, end = starts[p], starts[p + 1], program.decoder_starts[p], program.decoder_starts[p + 1]
-            own, columns = currents[low:high], arriving[column_starts[p] : column_starts[p + 1]]
-            direct = inputs[num_values + low : num_values + high] if program.full_weights else inputs[:0]
-            value = inputs[input_starts[p] : input_starts[p + 1]]
-            encode(value, program.encoders[program.encoder_starts[p] :], program.biases[low:high], direct, own)
-            count = 0
-            if program.spiking[p]:
-                tau_m, tau_ref, refractory = program.tau_m[p], program.tau_ref[p], (wait[low:high], held[low:high])
-                count, num_held[p] = spike(v[low:high], own, refractory, num_held[p], dt, tau_m, tau_ref, fired, since)
-                decode_spikes(fired, count, decoders[begin:end], 1000.0 / dt, columns)
-            else:
-                answer(activity[low:high], own, program.tau_m[p], program.tau_ref[p], program.lag_decay[p])
-                decode_rates(activity[low:high], decoders[begin:end], columns)
-            if program.watched[p] and count > 0:
-                while num_spikes + count > len(times):
-                    times, neurons = twice(times), twice(neurons)
-                for place in range(count):
-                    times[num_spikes + place] = first_time + (step + 1) * dt - since[place]
-                    neurons[num_spikes + place] = low + fired[place]
-                num_spikes += count
-            for rule in range(num_rules):
-                if program.learned_population[rule] == p:
-                    trace = traces[rule, low:high]
-                    follow(trace, activity[low:high], fired, count, 1000.0 / dt, program.trace_decay[rule])
-                    first = program.error_start[rule]
-                    error = inputs[first : first + program.learned_size[rule]]
-                    learned = decoders[begin + program.learned_column[rule] - column_starts[p] : end]
-                    # κ dt / N, with dt in seconds
-                    learn(learned, len(columns), trace, error, program.learning_rate[rule] * dt / 1000.0 / (high - low))
-        for column in range(num_columns):
-            state[column] = leak(state[column], arriving[column], program.column_decay[column])
+    room = max(FIRST_SPIKES, num_neurons)
+    times, neurons, step, num_spikes = np.empty(room), np.empty(room, np.int64), 0, 0
+    while step < len(drive):
+        step, num_spikes = take_steps(
+            step, program, drive, now, scratch, recorded, times, neurons, num_spikes, first_time, dt
+        )
+        if step < len(drive):
+            times, neurons = twice(times), twice(neurons)
     return recorded, times[:num_spikes], neurons[:num_spikes]
+
+
+@compiled_inside
+def take_steps(step, program, drive, now, scratch, recorded, times, neurons, num_spikes, first_time, dt):
+    """Steps until the end, or until the spikes of another one might not fit. Gives the next step and the number of
+    spikes."""
+    while step < len(drive) and num_spikes + len(program.biases) <= len(times):
+        gather(drive[step], now.columns, program.column_target, scratch.inputs)
+        for place in range(len(program.recorded)):
+            recorded[step, place] = now.columns[program.recorded[place]]
+        for p in range(len(program.spiking)):
+            count = advance(p, program, now, scratch, drive.shape[1], dt)
+            if program.watched[p]:
+                for place in range(count):
+                    times[num_spikes + place] = first_time + (step + 1) * dt - scratch.since[place]
+                    neurons[num_spikes + place] = program.neuron_starts[p] + scratch.fired[place]
+                num_spikes += count
+        for column in range(len(now.columns)):
+            now.columns[column] = leak(now.columns[column], scratch.arriving[column], program.column_decay[column])
+        step += 1
+    return step, num_spikes
+
+
+@compiled_inside
+def advance(p, program, now, scratch, num_values, dt):
+    """One step of a population. Gives how many of its neurons fired."""
+    low, high = program.neuron_starts[p], program.neuron_starts[p + 1]
+    begin, end = program.decoder_starts[p], program.decoder_starts[p + 1]
+    first_column, inputs = program.column_starts[p], scratch.inputs
+    currents, columns = scratch.currents[low:high], scratch.arriving[first_column : program.column_starts[p + 1]]
+    direct = inputs[num_values + low : num_values + high] if program.full_weights else inputs[:0]
+    value, rates = inputs[program.input_starts[p] : program.input_starts[p + 1]], now.rates[low:high]
+    encode(value, program.encoders[program.encoder_starts[p] :], program.biases[low:high], direct, currents)
+    count = 0
+    if program.spiking[p]:
+        count = spike(p, now.v[low:high], currents, now.wait[low:high], now.held[low:high], now, program, scratch, dt)
+        decode_spikes(scratch.fired, count, now.decoders[begin:end], 1000.0 / dt, columns)
+    else:
+        answer(rates, currents, program.tau_m[p], program.tau_ref[p], program.lag_decay[p])
+        decode_rates(rates, now.decoders[begin:end], columns)
+    for rule in range(len(program.learning_rate)):
+        if program.learned_population[rule] == p:
+            trace = now.traces[rule, low:high]
+            follow(trace, rates, scratch.fired, count, 1000.0 / dt, program.trace_decay[rule])
+            first = program.error_start[rule]
+            error = inputs[first : first + program.learned_size[rule]]
+            learned = now.decoders[begin + program.learned_column[rule] - first_column : end]
+            # κ dt / N, with dt in seconds
+            learn(learned, len(columns), trace, error, program.learning_rate[rule] * dt / 1000.0 / (high - low))
+    return count
 
 
 @compiled
@@ -143,7 +190,7 @@ def twice(values):
     return longer
 
 
-@compiled
+@compiled_inside
 def gather(driven, state, targets, inputs):
     """All that arrives: from inputs in this step, from populations what they said until the end of the step before."""
     for place in range(len(driven)):
@@ -155,7 +202,7 @@ def gather(driven, state, targets, inputs):
             inputs[targets[column]] += state[column]
 
 
-@compiled
+@compiled_inside
 def encode(value, encoders, biases, direct, currents):
     # J_i = α_i ⟨e_i, x⟩ / r + β_i, and what comes past the encoders
     first = value[0]
@@ -169,38 +216,67 @@ def encode(value, encoders, biases, direct, currents):
             currents[i] += row[i] * x
 
 
-@compiled
-def spike(v, currents, refractory, num_held, dt, tau_m, tau_ref, fired, since):
-    """Voltages after a step, never below 0. Gives how many neurons fired, in `fired` with the time `since` (ms), and
-    how many are refractory, in `held` for another `wait` ms. Both lists are short, and all else is without a branch."""
-    wait, held = refractory
-    decay = math.exp(-dt / tau_m)
+@compiled_inside
+def spike(p, v, currents, wait, held, now, program, scratch, dt):
+    """Voltages after a step, never below 0. Gives how many neurons fired, in `fired` with the time `since` (ms); those
+    that are refractory are in `held`, for another `wait` ms. Both lists are short, and no loop has a branch."""
+    fired, since, tau_m = scratch.fired, scratch.since, program.tau_m[p]
     for i in range(len(v)):
-        later = leak(v[i], currents[i], decay)
+        later = leak(v[i], currents[i], program.decay[p])
         v[i] = later if later > 0.0 else 0.0
-    still = 0
-    for place in range(num_held):
+    still = released = 0
+    for place in range(now.num_held[p]):
         i = held[place]
-        wait[i] -= dt
-        if wait[i] >= 0.0:
-            v[i] = 0.0
-            held[still] = i
-            still += 1
-        else:  # it was free for the end of the step only
-            v[i] = max(leak(0.0, currents[i], math.exp(wait[i] / tau_m)), 0.0)
+        left = wait[i] - dt
+        v[i], wait[i] = 0.0, left
+        held[still], fired[released], since[released] = i, i, left / tau_m
+        still += left >= 0.0
+        released += left < 0.0
+    # they were free for the end of the step only
+    exponentials(since[:released], scratch.powers, program.num_terms[p])
+    for place in range(released):
+        i = fired[place]
+        v[i] = max(leak(0.0, currents[i], scratch.powers[place]), 0.0)
     count = 0
     for i in range(len(v)):
         fired[count] = i
         count += v[i] > 1.0
     for place in range(count):
         i = fired[place]
-        # from 1 to v in the time τ_m ln((J − 1)/(J − v))
-        since[place] = tau_m * math.log((currents[i] - 1.0) / (currents[i] - v[i]))
-        v[i], wait[i], held[still + place] = 0.0, tau_ref - since[place], i
-    return count, still + count
+        # from 1 to v in the time τ_m ln((J − 1)/(J − v)),   ln r = 2 artanh((r − 1)/(r + 1))
+        since[place] = (v[i] - 1.0) / (2.0 * currents[i] - 1.0 - v[i])
+    inverse_tangents(since[:count], scratch.powers, program.num_terms[p])
+    for place in range(count):
+        i = fired[place]
+        since[place] *= 2.0 * tau_m * scratch.powers[place]
+        v[i], wait[i], held[still + place] = 0.0, program.tau_ref[p] - since[place], i
+    now.num_held[p] = still + count
+    return count
 
 
-@compiled
+@compiled_inside
+def exponentials(x, values, num_terms):
+    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once, which a call of exp for each would not be."""
+    for place in range(len(x)):
+        values[place] = 1.0
+    for term in range(num_terms, 0, -1):
+        share = 1.0 / term
+        for place in range(len(x)):
+            values[place] = 1.0 + values[place] * (x[place] * share)
+
+
+@compiled_inside
+def inverse_tangents(x, values, num_terms):
+    """artanh(x)/x = 1 + x²/3 + x⁴/5 + …, for all at once."""
+    for place in range(len(x)):
+        values[place] = 0.0
+    for term in range(num_terms, -1, -1):
+        share = 1.0 / (2 * term + 1)
+        for place in range(len(x)):
+            values[place] = share + values[place] * (x[place] * x[place])
+
+
+@compiled_inside
 def decode_spikes(fired, count, decoders, height, columns):
     width = len(columns)
     for column in range(width):
@@ -213,7 +289,7 @@ def decode_spikes(fired, count, decoders, height, columns):
         columns[column] *= height
 
 
-@compiled
+@compiled_inside
 def answer(activity, currents, tau_m, tau_ref, lag_decay):
     for i in range(len(currents)):
         # rate(J) = 1 / (τ_ref + τ_m ln(1 + 1/(J − 1)))
@@ -221,7 +297,7 @@ def answer(activity, currents, tau_m, tau_ref, lag_decay):
         activity[i] = leak(activity[i], rate, lag_decay)
 
 
-@compiled
+@compiled_inside
 def decode_rates(activity, decoders, columns):
     width = len(columns)
     for column in range(width):
@@ -232,7 +308,7 @@ def decode_rates(activity, decoders, columns):
                 columns[column] += activity[i] * decoders[i * width + column]
 
 
-@compiled
+@compiled_inside
 def follow(trace, activity, fired, count, height, decay):
     """Smooth the activities: rates, or spikes of this height."""
     for i in range(len(trace)):
@@ -241,7 +317,7 @@ def follow(trace, activity, fired, count, height, decay):
         trace[fired[place]] += (1.0 - decay) * height
 
 
-@compiled
+@compiled_inside
 def learn(decoders, width, trace, error, rate):
     for output in range(len(error)):
         for i in range(len(trace)):

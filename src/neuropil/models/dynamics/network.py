@@ -37,7 +37,7 @@ from neuropil.models.dynamics.description import PES as PES
 from neuropil.models.dynamics.description import Input as Input
 from neuropil.models.dynamics.description import Numbers, Source, Target
 from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
-from neuropil.models.dynamics.kernel import Activity, Program, at_rest, run
+from neuropil.models.dynamics.kernel import Activity, Program, at_rest, num_terms, run
 from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
 from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
@@ -257,6 +257,8 @@ class PopulationSimulator:
             spiking=np.array([p.mode == "spiking" for p in populations]),
             tau_m=np.array([float(p.neuron.tau_m) for p in populations]),
             tau_ref=np.array([float(p.neuron.tau_ref) for p in populations]),
+            decay=np.array([math.exp(-dt / p.neuron.tau_m) for p in populations]),
+            num_terms=_indices(num_terms(dt / p.neuron.tau_m) if p.mode == "spiking" else 0 for p in populations),
             lag_decay=np.array([math.exp(-dt / p.lag) if p.lag else 0.0 for p in populations]),
             watched=np.array([p in self.network.watched for p in populations]),
             column_starts=self.column_starts,
