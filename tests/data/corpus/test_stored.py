@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -113,6 +115,39 @@ def test_what_is_held_out_is_bounded(small: None, tmp_path: Path, monkeypatch: p
     assert len(corpus.test) == pytest.approx(3_000, abs=60)
     assert "".join(corpus.train.pieces()) + corpus.validation + corpus.test == TEXT.removesuffix("\n")
     assert corpus.validation.startswith("Line ")
+
+
+def write_columns(path: Path, texts: list[str]) -> None:
+    """Beside another column that is larger than what is held in memory."""
+    columns = {"text": texts, "page": [f"{number} " * 1_000 for number in range(len(texts))]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+def test_a_short_text_in_a_large_file_is_held_in_memory(small: None, tmp_path: Path):
+    texts = ["It has few words, ü."] * 12
+    write_columns(tmp_path / "wide.parquet", texts)
+    corpus = prepare_text(TextDataConfig(data=(tmp_path / "wide.parquet",), text_column="text"))
+    assert text_files([tmp_path / "wide.parquet"]).num_bytes > files.MOST_IN_MEMORY
+    assert corpus.stored is None
+    assert corpus.notes == ()
+    assert corpus.train + corpus.validation + corpus.test == "\n\n".join(texts)
+
+
+def test_bytes_decide_what_is_long(small: None, tmp_path: Path):
+    """A character of Japanese has three."""
+    for text, long in (("日本" * 160, False), ("日本" * 170, True)):
+        write_columns(tmp_path / "wide.parquet", [text])
+        corpus = prepare_text(TextDataConfig(data=(tmp_path / "wide.parquet",), text_column="text"))
+        assert (corpus.stored is not None) == long
+
+
+@pytest.mark.parametrize("texts", [["too short"] * 3, [""] * 3])
+def test_too_short_a_text_in_a_large_file_is_refused_as_in_a_small_one(small: None, tmp_path: Path, texts: list[str]):
+    write_columns(tmp_path / "wide.parquet", texts)
+    with pytest.raises(InputError) as error:
+        prepare_text(TextDataConfig(data=(tmp_path / "wide.parquet",), text_column="text"))
+    length = len("\n\n".join(filter(None, texts)))
+    assert str(error.value) == f"wide.parquet must have at least 200 characters to learn from, but got {length}."
 
 
 def test_one_sentence_says_that_it_is_read_from_disk(corpora: tuple[Corpus, Corpus]):

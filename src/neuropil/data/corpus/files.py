@@ -10,6 +10,7 @@ from neuropil.data.corpus.sources import BETWEEN_DOCUMENTS, CORPUS, TextFiles, t
 from neuropil.data.corpus.stored import (
     MOST_HELD_OUT,
     MOST_IN_MEMORY,
+    StoredText,
     held_out_places,
     store_text,
 )
@@ -44,7 +45,9 @@ def prepare_text(config: TextDataConfig) -> Corpus:
     elif learned:
         files = text_files(learned, config.text_column)
         if files.num_bytes > MOST_IN_MEMORY:
-            return _stored(files, config, names_of(learned))
+            stored = store_text(files, config.validation, config.test)
+            if stored.summary.num_bytes > MOST_IN_MEMORY:  # and not only what else the files hold
+                return _stored(stored, names_of(learned))
         text, notes = whole_text(files), files.notes
         source = f"{len(text):,} characters ({names_of(learned)})"
     else:
@@ -62,8 +65,7 @@ def prepare_text(config: TextDataConfig) -> Corpus:
     return Corpus(text[:begin_validation], parts["validation"], parts["test"], notes, source=source)
 
 
-def _stored(files: TextFiles, config: TextDataConfig, name: str) -> Corpus:
-    text = store_text(files, config.validation, config.test)
+def _stored(text: StoredText, name: str) -> Corpus:
     found = text.summary
     total = len(text) + len(found.validation) + len(found.test)
     # No path: a run that is resumed with another cache folder has the same notes.
@@ -74,7 +76,7 @@ def _stored(files: TextFiles, config: TextDataConfig, name: str) -> Corpus:
         f"baselines read the last {len(found.ending):,} before them."
     )
     source = f"{total:,} characters ({name})"
-    return Corpus(text, found.validation, found.test, (*files.notes, note), source=source)
+    return Corpus(text, found.validation, found.test, (*text.files.notes, note), source=source)
 
 
 def require_no_column(column: str | None, data: str) -> None:

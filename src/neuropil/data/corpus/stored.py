@@ -30,7 +30,7 @@ ENDING = 8_000_000
 """Characters before those, which the strongest baselines read."""
 SAMPLE_BLOCK, MOST_BLOCKS = 2**16, 2**10
 """Characters of a block, and blocks of the sample, of which there is half at the least."""
-VERSION = 1
+VERSION = 2
 """Of what is kept."""
 WORDS = re.compile(r"\s.*\s", re.DOTALL)
 
@@ -43,6 +43,8 @@ class TextSummary:
     """Characters of the training part."""
     fingerprint: str
     """Of the whole text."""
+    num_bytes: int
+    """Of the whole text in UTF-8; its files may be larger, by their other columns."""
     sample: list[str]
     ending: str
     """Of the training part."""
@@ -119,12 +121,14 @@ def _key(files: TextFiles, *shares: float) -> str:
 
 
 def measure(files: TextFiles, validation: float, test: float) -> TextSummary:
-    digest, length, last = hashlib.sha256(), 0, deque[str]()
+    digest, length, num_bytes, last = hashlib.sha256(), 0, 0, deque[str]()
     sample, every = list[tuple[int, str]](), 1
     last_blocks = -(-(ENDING + 2 * MOST_HELD_OUT) // SAMPLE_BLOCK) + 1
     blocks = measured(in_blocks(files.pieces(), SAMPLE_BLOCK), f"Reading {files.name}", len, files.num_bytes)
     for number, block in enumerate(blocks):
-        digest.update(block.encode())
+        encoded = block.encode()
+        digest.update(encoded)
+        num_bytes += len(encoded)
         last.append(block)
         if len(last) > last_blocks:
             last.popleft()
@@ -140,7 +144,7 @@ def measure(files: TextFiles, validation: float, test: float) -> TextSummary:
     learned = before + begin_validation
     kept = [whole_words(block) for begin, block in sample if begin + len(block) <= learned]
     parts = end[begin_validation:begin_test], end[begin_test:]
-    return TextSummary(learned, digest.hexdigest()[:16], kept, end[:begin_validation][-ENDING:], *parts)
+    return TextSummary(learned, digest.hexdigest()[:16], num_bytes, kept, end[:begin_validation][-ENDING:], *parts)
 
 
 def held_out_places(text: str, validation: int, test: int) -> tuple[int, int]:
