@@ -7,20 +7,18 @@ make fuzz SECONDS=60                            each for at most so long
 What is found is written to tests/fuzzing/found/READER/, as small as it can be made, and the command fails.
 """
 
-import hashlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
+from benchmarks.fuzzing.kept import FOUND, keep
 from benchmarks.fuzzing.minimised import minimised
 from benchmarks.fuzzing.readers import READERS
 from benchmarks.fuzzing.worker import ALLOCATED, PATIENCE, Result, fuzz, quiet
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
 
-FOUND = Path(__file__).parents[2] / "tests" / "fuzzing" / "found"
 HEADER = ["reader", "cases", "distinct outcomes", "faults", "seconds", "slowest case", "peak memory", "bound"]
 ABOUT = (
     "Files and requests that were damaged at random and by design, after `make fuzz`: no case may end a process, take "
@@ -75,12 +73,6 @@ def row(name: str, result: Result) -> list[str]:
     numbers = f"{result.cases:,}", f"{result.outcomes:,}", f"{len(result.faults):,}", f"{result.seconds:,.0f}"
     bound = f"{READERS[name].bound / 1e6:,.0f} MB"
     return [name, *numbers, f"{result.slowest:.2f} s", f"{result.memory / 1e6:,.0f} MB", bound]
-
-
-def keep(name: str, content: bytes) -> None:
-    folder = FOUND / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / hashlib.sha256(content).hexdigest()[:12]).write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -315,7 +315,10 @@ DATA_READERS = (
         parquet_seeds,
         written("texts.parquet", lambda path: prepare_text(TextDataConfig(data=(path,)))),
         cases=MILLION,
-        bound=300 * MB,  # Arrow asks for what a page says that it has, up to 2 GB, before it reads it
+        # Arrow asks for what a page states before it reads any of it: its bytes, at most 2.1 GB, and 16 bytes for each
+        # text of a dictionary. A dictionary of more texts than bytes is refused, and so is what is not free, which is 8
+        # times the bound here.
+        bound=300 * MB,
     ),
     Reader(
         "network",

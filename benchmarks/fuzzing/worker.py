@@ -1,6 +1,7 @@
 """Cases one after the other in a child process, whose memory is bounded, and which is watched for hanging and for
 dying: the case that it is at stands in memory that both processes see."""
 
+import math
 import mmap
 import os
 import random
@@ -11,9 +12,10 @@ import struct
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -53,25 +55,43 @@ def cases_of(reader: Reader, seed: int, known: list[bytes]) -> Iterator[bytes]:
 
 
 def fuzz(reader: Reader, cases: int, seconds: float, seed: int = 0) -> Result:
-    """A child is started again where one died, with other changes."""
-    result, seeds = Result(), [*reader.seeds()]
+    """Seeds that are changed at random."""
+    seeds = [*reader.seeds()]
+    return _tried_in_children(
+        reader, lambda done, deaths: cases_of(reader, seed + deaths * 1_000_003, seeds), seeds, cases, seconds
+    )
+
+
+def replay(reader: Reader, cases: Sequence[bytes]) -> Result:
+    """These cases as they are, each of them used too."""
+    thorough = replace(reader, each=1)
+    return _tried_in_children(thorough, lambda done, deaths: iter(cases[done:]), [], len(cases), math.inf)
+
+
+def _tried_in_children(
+    reader: Reader, source: Callable[[int, int], Iterator[bytes]], known: list[bytes], cases: int, seconds: float
+) -> Result:
+    """The source is asked for its cases after so many of them and so many deaths: a child is started again where one
+    died."""
+    result, deaths = Result(), 0
     with mmap.mmap(-1, HEADER.size + 4 * LONGEST) as shared, tempfile.TemporaryDirectory(dir=MEMORY_FOLDER) as name:
         found = Path(name, "found")
         found.mkdir()
         while result.cases < cases and result.seconds < seconds:
             HEADER.pack_into(shared, 0, 0, 0, 0.0, 0.0, 0.0, 0)
+            contents = islice(source(result.cases, deaths), cases - result.cases)
             child = os.fork()
             if child == 0:
-                _child(reader, seeds, cases - result.cases, seconds - result.seconds, seed, shared, Path(name))
+                _child(reader, contents, known, seconds - result.seconds, shared, Path(name))
             died = _watch(child, shared)
             done, outcomes, slowest, memory, took, length = HEADER.unpack_from(shared, 0)
             result.cases, result.outcomes = result.cases + done, max(result.outcomes, outcomes)
             result.slowest, result.memory = max(result.slowest, slowest), max(result.memory, memory)
-            result.seconds, seed = result.seconds + took, seed + 1_000_003
+            result.seconds += took
             if died:
                 content = bytes(shared[HEADER.size : HEADER.size + length])
                 result.faults.setdefault((died,), (content, died))
-                result.cases += 1
+                result.cases, deaths = result.cases + 1, deaths + 1
         for path in sorted(found.glob("*.case")):
             message = path.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
             result.faults.setdefault((path.stem,), (path.read_bytes(), message))
@@ -98,14 +118,14 @@ def _watch(child: int, shared: mmap.mmap) -> str:
 
 
 def _child(
-    reader: Reader, seeds: list[bytes], cases: int, seconds: float, seed: int, shared: mmap.mmap, folder: Path
+    reader: Reader, contents: Iterator[bytes], known: list[bytes], seconds: float, shared: mmap.mmap, folder: Path
 ) -> None:
     """Ends here, whatever comes: with what it found in files."""
     code = 1
     try:
         with quiet() as loud:
             try:
-                _work(reader, seeds, cases, seconds, seed, shared, folder)
+                _work(reader, contents, known, seconds, shared, folder)
                 code = 0
             except BaseException:
                 traceback.print_exc(file=loud)
@@ -114,19 +134,19 @@ def _child(
 
 
 def _work(
-    reader: Reader, known: list[bytes], cases: int, seconds: float, seed: int, shared: mmap.mmap, folder: Path
+    reader: Reader, contents: Iterator[bytes], known: list[bytes], seconds: float, shared: mmap.mmap, folder: Path
 ) -> None:
-    readers = [Tried(reader, folder)]
+    tried_by = Tried(reader, folder)
     before = peak()
     bounded(reader.bound)
-    slowest, memory, began, outcomes = 0.0, 0.0, time.monotonic(), set[object]()
-    for number, content in enumerate(cases_of(reader, seed, known)):
-        HEADER.pack_into(shared, 0, number, len(outcomes), slowest, memory, time.monotonic() - began, len(content))
+    done, slowest, memory, began, outcomes = 0, 0.0, 0.0, time.monotonic(), set[object]()
+    for content in contents:
+        if time.monotonic() - began > seconds:
+            break
+        HEADER.pack_into(shared, 0, done, len(outcomes), slowest, memory, time.monotonic() - began, len(content))
         shared[HEADER.size : HEADER.size + len(content)] = content[: 4 * LONGEST]
-        if number >= cases or time.monotonic() - began > seconds:
-            return
         start = time.perf_counter()
-        outcome = readers[0](content, thoroughly=number % reader.each == 0)
+        outcome = tried_by(content, thoroughly=done % reader.each == 0)
         slowest = max(slowest, time.perf_counter() - start)
         if (grown := peak() - before) > memory:
             memory = grown
@@ -141,6 +161,8 @@ def _work(
                 path.with_suffix(".txt").write_text(outcome.message, encoding="utf-8", errors="replace")
             elif len(known) < MOST_SEEDS:
                 known.append(content)
+        done += 1
+    HEADER.pack_into(shared, 0, done, len(outcomes), slowest, memory, time.monotonic() - began, 0)
 
 
 @contextmanager

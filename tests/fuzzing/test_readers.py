@@ -1,15 +1,20 @@
 """Readers and damaged files: each case is read, or refused with one sentence. `make fuzz` has many more of them."""
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks.fuzzing.kept import FOUND, kept
 from benchmarks.fuzzing.outcomes import FAULT
 from benchmarks.fuzzing.readers import READERS
 from benchmarks.fuzzing.worker import Tried, cases_of
 
-FOUND = Path(__file__).with_name("found")
+import neuropil
+
 CASES = 80
 SLOW = {"series": 5, "lab": 20, "csv": 20, "checkpoint": 20, "config": 20, "labelled-texts": 30, "pairs": 30}
 """Of readers that take long for each."""
@@ -24,9 +29,14 @@ def faults(name: str, cases: Iterator[bytes], folder: Path) -> list[str]:
     return [f"{message} ({content[:200]!r})" for content, message in found if not message.startswith("Beartype")]
 
 
-@each_reader
-def test_what_was_found_once_is_a_sentence_now(name: str, tmp_path: Path):
-    assert faults(name, (path.read_bytes() for path in sorted((FOUND / name).glob("*"))), tmp_path) == []
+def test_what_was_found_once_is_a_sentence_now_within_the_bounds_of_memory():
+    """In a process of its own, whose memory is bounded."""
+    root, source = Path(__file__).parents[2], str(Path(neuropil.__file__).parents[1])
+    command = [sys.executable, "-m", "benchmarks.fuzzing.kept"]
+    environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [f"{name}: {len(kept(name))}" for name in sorted(os.listdir(FOUND))], done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 @each_reader
