@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+import neuropil
 from command_line import printed_and_complained, said
 from neuropil.cli import main, use
 from neuropil.cli.completion import script
 from neuropil.cli.output import print_json
+from neuropil.errors import RunError
 from neuropil.recipes import SYSTEMS
 from neuropil.runs.run import load
 from real_data import digits
@@ -284,6 +286,22 @@ def test_a_run_without_weights_is_shown_as_it_is(capsys: pytest.CaptureFixture[s
         f"neuropil: {stopped} must hold model.safetensors, but got a run without it: "
         f"finish it with `neuropil resume '{stopped}'`."
     )
+
+
+@pytest.mark.parametrize("command", ["show", "resume"])
+def test_a_finished_run_that_has_lost_its_model_says_so(
+    capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path, command: str
+):
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    (folder / "model.safetensors").unlink()
+    sentence = (
+        f"{folder} must hold model.safetensors, but got a run without it: "
+        "restore it, or start anew with `neuropil train mlp --hidden-sizes 48 --epochs 6`."
+    )
+    assert printed_and_complained(capsys, command, str(folder), code=2) == ("", f"neuropil: {sentence}\n")
+    with pytest.raises(RunError) as error:
+        neuropil.resume(folder)
+    assert str(error.value) == sentence
 
 
 def test_a_report_of_a_stopped_run_is_refused_and_nothing_trained(capsys: pytest.CaptureFixture[str], stopped: Path):

@@ -114,7 +114,7 @@ def _show_run(folder: Path, as_json: bool) -> None:
     from neuropil.metrics import find_metric
     from neuropil.runs import run
 
-    opened = run.load(folder)
+    opened = run.load(folder).require_whole()
     folder = opened.folder
     if as_json:
         about = {"run": folder, "system": opened.name, "seed": opened.seed, "command": opened.settings["command"]}
@@ -327,7 +327,7 @@ def resume(arguments: RunArguments) -> None:
             print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
         print_search(resume_tuning(arguments.run), as_json=arguments.json)
         return
-    opened = run.load(arguments.run)
+    opened = run.load(arguments.run).require_whole()
     if opened.finished and opened.report.exists():
         print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
     print_outcome(start.resume(arguments.run), as_json=arguments.json)

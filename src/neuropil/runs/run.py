@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -177,6 +177,12 @@ class Run:
                 fix=anew if self.finished else f"finish it with `{self.resume_command}`",
             )
         return path
+
+    def require_whole(self) -> Self:
+        """A finished run holds the model that it has learned, unless it only makes a report."""
+        if self.finished and self.recipe.predictor is not None:
+            _ = self.weights
+        return self
 
     @property
     def model(self) -> nn.Module:

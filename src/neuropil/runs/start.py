@@ -161,7 +161,7 @@ def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) 
 
 
 def _go_on(world: World, folder: str | Path, data: Any, show_progress: bool, *, report: bool = True) -> Run:
-    run = told_run(world, load(folder) if world.first else None)
+    run = told_run(world, load(folder).require_whole() if world.first else None)
     if world.broadcast(run.finished and (run.report.exists() or not report) if world.first else None):
         if data is not None:
             run.with_memory(data)  # other data than its own is refused all the same
