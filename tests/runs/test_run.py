@@ -395,6 +395,26 @@ def test_an_output_folder_that_is_in_use_is_refused_before_data_is_read(run: Run
     )
 
 
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        ({"notes.txt": "mine", ".lock": ""}, "notes.txt"),
+        ({f"{name}.txt": "" for name in "abcde"}, "a.txt, b.txt, c.txt and 2 more"),
+        ({"config.json": '{"model_type": "gpt2"}'}, "config.json"),
+        ({"study.json": "{}"}, "study.json"),
+    ],
+)
+def test_an_output_folder_of_other_files_is_not_to_be_resumed(tmp_path: Path, files: dict[str, str], held: str):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", out=tmp_path, show_progress=False)
+    assert str(error.value) == (
+        f"the output folder must be new or empty, but got '{tmp_path}', which holds {held}: choose another name."
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {*files}
+
+
 def test_an_output_folder_that_is_a_file_is_refused_as_one(tmp_path: Path):
     (tmp_path / "book.txt").write_text("a text")
     with pytest.raises(InputError) as error:

@@ -19,12 +19,12 @@ from neuropil import recipes
 from neuropil.config import Config, Option, flag_of, words_for
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.data.splits import SplitConfig
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, RunError, listed
 from neuropil.files import LOCK, is_part, make_folder, remove_parts, write_text
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
-from neuropil.runs.settings import FORMAT
+from neuropil.runs.settings import FORMAT, STUDY, read_settings, read_study
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.training.config import TrainingConfig, prepare_precision
@@ -190,11 +190,23 @@ def require_new(out: str | Path | None) -> None:
     if folder.exists() and not folder.is_dir():
         got = f"{str(folder)!r}, which is a file"
         raise InputError("the output folder must be new or empty", got=got, fix="choose another name")
-    left = [each for each in folder.iterdir() if each.name != LOCK] if folder.is_dir() else []
-    if not all(map(is_part, left)):
-        rule, fix = "the output folder must be new or empty", "choose another, or neuropil resume it"
-        raise InputError(rule, got=f"{str(folder)!r}", fix=fix)
+    inside = [each for each in folder.iterdir() if each.name != LOCK] if folder.is_dir() else []
+    if left := sorted(each.name for each in inside if not is_part(each)):
+        rule = "the output folder must be new or empty"
+        if _holds_run(folder):
+            raise InputError(rule, got=f"{str(folder)!r}", fix="choose another, or neuropil resume it")
+        got = f"{str(folder)!r}, which holds {listed(left, most=3)}"
+        raise InputError(rule, got=got, fix="choose another name")
     remove_parts(folder)
+
+
+def _holds_run(folder: Path) -> bool:
+    """Or a search: what can be resumed."""
+    try:
+        _ = read_study(folder) if (folder / STUDY).exists() else read_settings(folder)
+    except (RunError, OSError):
+        return False
+    return True
 
 
 def new_folder(usual: Path, out: str | Path | None) -> Path:
