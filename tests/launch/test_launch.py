@@ -116,7 +116,18 @@ def test_the_batch_file_has_one_torchrun_on_each_node_which_is_told_before_the_e
     done = subprocess.run([SLURM, *words], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         *("torchrun", "--nnodes", "2", "--nproc-per-node", "4", "--rdzv-backend", "c10d"),
-        *("--rdzv-endpoint", "node-1:29400", "--rdzv-id", "17", "--max-restarts", "3", "-m", "neuropil", "train", *words),
+        *(
+            "--rdzv-endpoint",
+            "node-1:29400",
+            "--rdzv-id",
+            "17",
+            "--max-restarts",
+            "3",
+            "-m",
+            "neuropil",
+            "train",
+            *words,
+        ),
     ]
     asked = re.findall(r"^#SBATCH --([a-z-]+)", SLURM.read_text(), re.M)
     assert {"requeue", "signal", "ntasks-per-node"} <= {*asked}

@@ -277,6 +277,29 @@ def test_facts_that_are_missing_are_refused(run: Run, tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        (
+            {"shapes": []},
+            "something else (Schema must hold only its own fields, but got 'shapes': did you mean 'shape'?)",
+        ),
+        ({"shape": []}, "the shape [] for an image"),
+        ({"kind": "table"}, "the shape [1, 8, 8] for a row of a table"),
+        ({"kind": "table", "shape": [64]}, "columns with 0 features for 64"),
+        ({"offsets": [1.0, 2.0]}, "offsets of 2 features for 1"),
+    ],
+)
+def test_a_damaged_description_of_the_inputs_is_refused(run: Run, tmp_path: Path, change: dict[str, Any], got: str):
+    facts = run.settings["facts"]
+    folder = edit(copy(run, tmp_path / "copy"), facts={**facts, "schema": {**facts["schema"], **change}})
+    with pytest.raises(RunError) as error:
+        _ = neuropil.load(folder).predictor
+    assert str(error.value) == (
+        f"{folder}/config.json must describe the inputs of its model, but got {got}: train again or restore it."
+    )
+
+
 def test_a_configuration_that_is_nested_without_end_is_refused(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     (folder / "config.json").write_text('{"neuropil":' + "[" * 200_000)

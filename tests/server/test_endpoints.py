@@ -190,6 +190,19 @@ def test_a_forecaster_that_learned_dates_says_which_table_it_needs(tmp_path: Pat
             "table must be an object of columns, each a list of cells, but got a text.",
             "table",
         ),
+        *(
+            (
+                "forecast",
+                {"table": table},
+                f"table must be an object of columns, each a list of cells, but got {got}.",
+                "table",
+            )
+            for table, got in (
+                ({}, "an empty one"),
+                ({"sold": []}, "an empty list in column 'sold'"),
+                ({"sold": [1], "b": 5}, "a number in column 'b'"),
+            )
+        ),
         (
             "forecast",
             {"table": {"sold": [1, 2], "b": [1]}},

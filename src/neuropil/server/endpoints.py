@@ -94,9 +94,14 @@ def _what(value: object) -> str:
 
 def require_table(table: object) -> None:
     """A path in place of values would be read from the server's disk, so nothing but cells is let through."""
-    columns = list(table.values()) if isinstance(table, dict) else []
-    if not columns or not all(isinstance(column, list) and column for column in columns):
-        raise InputError("table must be an object of columns, each a list of cells", got=json_type(table))
+    rule = "table must be an object of columns, each a list of cells"
+    if not isinstance(table, dict) or not table:
+        raise InputError(rule, got="an empty one" if table == {} else json_type(table))
+    for name, column in table.items():
+        if not isinstance(column, list) or not column:
+            got = "an empty list" if column == [] else json_type(column)
+            raise InputError(rule, got=f"{got} in column {name!r}")
+    columns = list(table.values())
     cells = [cell for column in columns for cell in column]
     if len({len(column) for column in columns}) > 1 or len(cells) > MOST_CELLS:
         rule = f"table must have columns of one length, and at most {MOST_CELLS:,} cells"

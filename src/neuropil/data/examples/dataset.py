@@ -7,6 +7,7 @@ all formats alike.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from neuropil.data.formats.columns import spelled
 from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import PartName, last_part
 from neuropil.data.weights import require_weights, zero_weights_note
-from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.errors import InputError, RunError, did_you_mean, listed
 from neuropil.protocols import WEIGHT, Batch
 
 Task = Literal["classification", "regression", "multi_label"]
@@ -84,6 +85,30 @@ class Schema(Config):
     @property
     def num_outputs(self) -> int:
         return len(self.classes) or len(self.labels) or 1
+
+    @property
+    def contradiction(self) -> str | None:
+        """Between the shape of an input and what is said of its features, if there is any."""
+        features = sum(len(column.features) for column in self.columns)
+        if len(self.shape) != (3 if self.kind == "image" else 1):
+            return f"the shape {list(self.shape)} for {'an image' if self.kind == 'image' else 'a row of a table'}"
+        if self.kind == "table" and features != self.shape[0]:
+            return f"columns with {features:,} features for {self.shape[0]:,}"
+        means = {"imputed": self.imputed, "offsets": self.offsets}
+        odd = [name for name, values in means.items() if len(values) not in (0, self.shape[0])]
+        return f"{odd[0]} of {len(means[odd[0]]):,} features for {self.shape[0]:,}" if odd else None
+
+
+def recorded_schema(facts: Mapping[str, Any], folder: Path) -> Schema:
+    """As a run kept it among the facts of its config.json, which may be damaged."""
+    rule, fix = f"{folder / 'config.json'} must describe the inputs of its model", "train again or restore it"
+    try:
+        schema = Schema.from_dict(facts["schema"])
+    except InputError as error:
+        raise RunError(rule, got=f"something else ({str(error).rstrip('.')})", fix=fix) from error
+    if schema.contradiction:
+        raise RunError(rule, got=schema.contradiction, fix=fix)
+    return schema
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.dataset import Examples, Schema, recorded_schema
 from neuropil.data.examples.files import read_inputs, read_labelled
 from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.tasks.attack import Attacker
@@ -33,7 +33,7 @@ class ExamplePredictor:
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, Schema.from_dict(facts["schema"]), recorded_units(facts))
+        return cls(model, recorded_schema(facts, folder), recorded_units(facts))
 
     def predict(self, inputs: Any) -> Predictions | LabelPredictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""

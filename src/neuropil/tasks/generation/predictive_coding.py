@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.dataset import Examples, recorded_schema
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.models.predictive_coding.network import PredictiveCoding
@@ -40,7 +40,7 @@ class GenerativeClassifier(ExamplePredictor, ExampleSampler):
         path = folder / NOISE_FILE
         tensors = read_tensors(path)[0] if path.exists() else {}
         noise = [LayerNoise(tensors[f"mean.{n}"], tensors[f"root.{n}"]) for n in range(len(tensors) // 2)]
-        return cls(model, Schema.from_dict(facts["schema"]), recorded_units(facts), noise)
+        return cls(model, recorded_schema(facts, folder), recorded_units(facts), noise)
 
     @property
     def network(self) -> PredictiveCoding:

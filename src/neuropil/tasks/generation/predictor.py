@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.dataset import Schema, recorded_schema
 from neuropil.errors import InputError, nearest
 from neuropil.parts.standardize import UnitRange
 from neuropil.progress import tracked
@@ -31,7 +31,7 @@ class ExampleSampler(ABC):
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, Schema.from_dict(facts["schema"]))
+        return cls(model, recorded_schema(facts, folder))
 
     @property
     @abstractmethod

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.dataset import Schema, recorded_schema
 from neuropil.data.examples.files import read_inputs
 from neuropil.models.hopfield.network import HopfieldNetwork
 from neuropil.randomness import seeded
@@ -55,7 +55,7 @@ class PatternMemory:
 
     @classmethod
     def restore(cls, model: HopfieldNetwork, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, Schema.from_dict(facts["schema"]), tuple(facts["threshold"]), StoredPatterns.load(folder))
+        return cls(model, recorded_schema(facts, folder), tuple(facts["threshold"]), StoredPatterns.load(folder))
 
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
         return read_inputs(paths, self.schema)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.dataset import Examples, Schema, recorded_schema
 from neuropil.data.examples.files import read_inputs
 from neuropil.data.examples.unlabelled import read_unlabelled
 from neuropil.errors import InputError
@@ -43,7 +43,7 @@ class Reconstructor:
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, Schema.from_dict(facts["schema"]))
+        return cls(model, recorded_schema(facts, folder))
 
     @property
     def coder(self) -> Coder:
