@@ -1,5 +1,6 @@
 """Recurrent translation as a user meets it: the Transformer's commands, another model behind them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 import neuropil
 from neuropil.cli import main
+from neuropil.errors import RunError
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 from neuropil.tasks.translation.report import by_length
@@ -45,6 +47,20 @@ def test_the_folder_translates_in_another_process_as_the_run_itself(run: Run):
     assert again[2] == ""
     assert again[:2] == [run.translate(text) for text in texts[:2]]
     assert run.translate(texts, beam=3) == [run.translate(text, beam=3) for text in texts]
+
+
+def test_a_run_that_has_lost_one_of_its_two_vocabularies_does_not_translate_by_the_other(
+    without_attention: Run, tmp_path: Path
+):
+    folder = Path(shutil.copytree(without_attention.folder, tmp_path / "run"))
+    assert neuropil.load(folder).translate("5 November 2026") == without_attention.translate("5 November 2026")
+    (folder / "tokenizer-target.json").unlink()
+    with pytest.raises(RunError) as error:
+        neuropil.load(folder).translate("5 November 2026")
+    assert str(error.value) == (
+        f"{folder}/tokenizer-target.json must be the tokenizer that neuropil wrote, but got no such file: "
+        "train again or restore it."
+    )
 
 
 def test_looking_at_a_translation_gives_the_weights_of_the_decoder(run: Run):

@@ -14,7 +14,7 @@ from data.small_vocabularies import TEXTS, write_bert, write_clip, write_gpt2
 from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Tokenizer, learn_merges, learn_word_pieces
 from neuropil.data.tokenizers.published import PublishedTokenizer, require_fits
-from neuropil.errors import InputError
+from neuropil.errors import InputError, RunError
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +152,26 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     assert refused(tmp_path) == (
         f"FOLDER/{name} must be a file that Hugging Face's tokenizers can read, "
         "but got a damaged one: download it again."
+    )
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_the_tokenizer_of_a_run_is_copied_again_and_not_downloaded(tmp_path: Path, name: str):
+    learn_merges(TEXTS, 300).save(tmp_path)
+    assert PublishedTokenizer.restore(tmp_path).encode(TEXTS) == learn_merges(TEXTS, 300).encode(TEXTS)
+    (tmp_path / name).write_text("{")
+    with pytest.raises(RunError) as damaged:
+        PublishedTokenizer.restore(tmp_path)
+    assert str(damaged.value) == (
+        f"{tmp_path / name} must be a file that Hugging Face's tokenizers can read, but got a damaged one: "
+        "copy the whole folder again, or train again."
+    )
+    (tmp_path / name).unlink()
+    with pytest.raises(RunError) as missing:
+        PublishedTokenizer.restore(tmp_path)
+    assert str(missing.value) == (
+        f"{tmp_path / name} must be what neuropil wrote, but got no such file: "
+        "copy the whole folder again, or train again."
     )
 
 

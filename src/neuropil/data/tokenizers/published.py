@@ -17,7 +17,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all, fingerprint_of
 from neuropil.data.tokenizers.parsed import UnfitTokenizerError, parse_tokenizer, refused_by_library
-from neuropil.errors import InputError
+from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 
 FamilyName = Literal["gpt2", "bert", "clip"]
@@ -89,6 +89,18 @@ class PublishedTokenizer:
             else:
                 tokenizer, family = _read_merges(folder, config)
             return cls(tokenizer, family, {**FAMILIES[family].special, **config})
+
+    @classmethod
+    def restore(cls, folder: Path) -> "PublishedTokenizer":
+        """From a run, which holds what `save` wrote."""
+        fix = "copy the whole folder again, or train again"
+        for path in (folder / TOKENIZER_FILE, folder / CONFIG_FILE):
+            if not path.exists():
+                raise RunError(f"{path} must be what neuropil wrote", got="no such file", fix=fix)
+        try:
+            return cls.load(folder)
+        except InputError as error:
+            raise RunError(error.rule, got=error.got, fix=fix) from error
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()

@@ -42,7 +42,7 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
 
     @classmethod
     def restore(cls, model: GPT2, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, PublishedTokenizer.load(folder))
+        return cls(model, PublishedTokenizer.restore(folder))
 
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
         require_precision(precision)

@@ -176,7 +176,7 @@ class TextFiller:
 
     @classmethod
     def restore(cls, model: MaskedBERT, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, PublishedTokenizer.load(folder))
+        return cls(model, PublishedTokenizer.restore(folder))
 
     def read_labelled(self, source: Source) -> Passages:
         return Passages(read_text(source))

@@ -54,7 +54,7 @@ class Retriever:
 
     @classmethod
     def restore(cls, model: CLIP, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, PublishedTokenizer.load(folder), facts["columns"])
+        return cls(model, PublishedTokenizer.restore(folder), facts["columns"])
 
     def predict(self, inputs: Any) -> Embeddings:
         """Embeddings of images: bytes as a tensor or an array, one or several, or the path or paths of files."""

@@ -121,7 +121,7 @@ class WordPieceEncoder:
 
     @classmethod
     def load(cls, folder: Path, tokens: Mapping[str, Any]) -> "WordPieceEncoder":
-        return cls(PublishedTokenizer.load(folder), WordPieceConfig.from_dict(tokens))
+        return cls(PublishedTokenizer.restore(folder), WordPieceConfig.from_dict(tokens))
 
     def hide(self, probability: float) -> Change:
         """By the token that stood for hidden words in pre-training."""

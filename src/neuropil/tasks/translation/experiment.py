@@ -89,7 +89,8 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
     def own_facts(self) -> dict[str, Any]:
         sizes = {"source": len(self.vocabulary.source), "target": len(self.vocabulary.target)}
         columns, longest = dict(self.translator.columns), self.translator.longest
-        return {"vocabulary_size": sizes, "columns": columns, "longest": longest}
+        shared = self.vocabulary.shared
+        return {"vocabulary_size": sizes, "shared_vocabulary": shared, "columns": columns, "longest": longest}
 
     def training_keys(self) -> list[str]:
         return self.splits.train.keys

@@ -78,14 +78,18 @@ class PairVocabulary:
     source: Tokenizer
     target: Tokenizer
 
+    @property
+    def shared(self) -> bool:
+        return self.target is self.source
+
     @classmethod
-    def load(cls, folder: Path) -> "PairVocabulary":
+    def load(cls, folder: Path, *, shared: bool) -> "PairVocabulary":
         source = Tokenizer.load(folder / SOURCE_FILE)
-        return cls(source, Tokenizer.load(folder / TARGET_FILE) if (folder / TARGET_FILE).exists() else source)
+        return cls(source, source if shared else Tokenizer.load(folder / TARGET_FILE))
 
     def save(self, folder: Path) -> None:
         self.source.save(folder / SOURCE_FILE)
-        if self.target is not self.source:
+        if not self.shared:
             self.target.save(folder / TARGET_FILE)
 
 
@@ -99,7 +103,8 @@ class Translator:
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, PairVocabulary.load(folder), facts["longest"], facts["columns"])
+        shared = facts.get("shared_vocabulary", not (folder / TARGET_FILE).exists())  # older runs do not say it
+        return cls(model, PairVocabulary.load(folder, shared=shared), facts["longest"], facts["columns"])
 
     def predict(self, inputs: Any) -> Texts:
         return self.translate(as_texts(inputs))
