@@ -141,6 +141,21 @@ def test_how_large_a_text_is_is_told_about_right(tmp_path: Path):
     assert size / 3 < text_files([tmp_path / "a.txt.gz"]).num_bytes < 3 * size
 
 
+@pytest.mark.parametrize(
+    ("value", "got"), [("5", "a number"), ("true", "a truth value"), ("[]", "a list"), ('{"a": "b"}', "an object")]
+)
+@pytest.mark.parametrize("before", ["", "\n", '{"text": "a"}\n{"text": null}\n\n'])
+@pytest.mark.parametrize("beside", ["", ', "title": "not the text"'])
+def test_what_is_no_text_is_named_with_its_line(tmp_path: Path, value: str, got: str, before: str, beside: str):
+    """It is not passed over for another field that holds one."""
+    (tmp_path / "a.jsonl").write_text(f'{before}{{"text": {value}{beside}}}\n{{"text": "c", "title": "d"}}\n')
+    line = before.count("\n") + 1
+    assert (
+        complaint(tmp_path / "a.jsonl")
+        == f"each line of a.jsonl must have a text under 'text', but got {got} in line {line}."
+    )
+
+
 def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path: Path):
     (tmp_path / "two.jsonl").write_text('{"title": "a", "body": "b"}\n')
     (tmp_path / "later.jsonl").write_text('{"text": "a"}\n{"id": 3}\n')
@@ -161,7 +176,12 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path: Path):
     assert complaint(tmp_path / "later.jsonl") == (
         "each line of later.jsonl must have a text under 'text', but got nothing in line 2."
     )
-    assert complaint(tmp_path / "numbers.jsonl") == "numbers.jsonl must have a column of texts, but got none in id."
+    assert complaint(tmp_path / "numbers.jsonl") == (
+        "each line of numbers.jsonl must have a text, but got none in line 1, of id."
+    )
+    assert complaint(tmp_path / "numbers.jsonl", text_column="id") == (
+        "each line of numbers.jsonl must have a text under 'id', but got a number in line 1."
+    )
     assert complaint(numbers) == "numbers.parquet must have a column of texts, but got none in a, b."
     assert complaint(numbers, text_column="a") == (
         "numbers.parquet must have a column of texts, but got something else in 'a'."

@@ -7,10 +7,11 @@
 The text is its documents one after the other, with an empty line between each two.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column, unclear_columns
 from neuropil.data.formats.jsonl import read_objects, text_in
@@ -75,10 +76,18 @@ class TextFiles:
         name = None
         for number, found in read_objects(path, progress=False):
             if found:
-                texts = [key for key, value in found.items() if value is None or isinstance(value, str)]
-                name = name or self._column(texts, [*found], path)
+                name = name or self._field(found, number, path)
                 if text := text_in(found, name, number, path.name):
                     yield iter([text.replace("\r\n", "\n")])
+
+    def _field(self, found: Mapping[str, Any], number: int, path: Path) -> str:
+        """By the first object. The field that is wanted or called "text" is of texts, and refused where it is not."""
+        texts = [key for key, value in found.items() if value is None or isinstance(value, str)]
+        wanted = [key for key in found if key in (self.text_column, CORPUS.words[0])]
+        if not texts and not wanted and self.text_column is None:
+            rule, got = f"each line of {path.name} must have a text", f"none in line {number:,}, of {listed([*found])}"
+            raise InputError(rule, got=got)
+        return self._column([key for key in found if key in texts or key in wanted], [*found], path)
 
     def _rows(self, path: Path) -> Iterator[Iterator[str]]:
         table = ParquetTable(path)
