@@ -1,4 +1,4 @@
-from neuropil.errors import InputError, did_you_mean, listed, nearest
+from neuropil.errors import InputError, counted, did_you_mean, listed, nearest
 
 
 def test_the_one_message_form():
@@ -43,3 +43,8 @@ def test_the_nearest_name_is_found_whatever_its_case():
 def test_a_long_list_is_cut_off():
     assert listed(["a", "b"]) == "a, b"
     assert listed([f"c{i}" for i in range(2000)], most=2) == "c0, c1 and 1,998 more"
+
+
+def test_a_count_of_one_has_no_plural():
+    assert [counted(number, "row") for number in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert [counted(number, "class") for number in (1, 2)] == ["1 class", "2 classes"]

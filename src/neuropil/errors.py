@@ -124,6 +124,17 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def counted(number: int, name: str) -> str:
+    """For a sentence: "1 row", "2,000 rows"."""
+    return f"{number:,} {plural(name, number)}"
+
+
+def plural(name: str, number: int) -> str:
+    if number == 1:
+        return name
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
 def written(size: float) -> str:
     """Bytes for a sentence: "37 GB"."""
     power = min(int(math.log10(max(size, 1)) // 3), 6)

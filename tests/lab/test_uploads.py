@@ -124,7 +124,7 @@ def test_an_archive_of_class_folders_is_unpacked_without_what_a_system_put_there
             packed({"link.png": b"/etc/passwd"}, mode=stat.S_IFLNK | 0o777),
             "a file that would leave the folder: 'link.png'",
         ),
-        (packed({"bomb.csv": bytes(100_000)}), "1 files of 100,000 bytes"),
+        (packed({"bomb.csv": bytes(100_000)}), "1 file of 100,000 bytes"),
         (packed({f"{number}.png": b"" for number in range(6)}), "6 files of 0 bytes"),
         (packed({".hidden": b"1"}), "an empty one"),
         (b"PK no zip", "one that cannot be unpacked (File is not a zip file)"),

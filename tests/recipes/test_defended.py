@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path):
         (
             "mlp",
             {"defence": "adversarial", "data": ([[1.0], [2.0], [3.0], [4.0]] * 10, [1.5, 2.5, 3.5, 4.5] * 10)},
-            "an attack changes which class is predicted, but got 40 rows of 1 features (lists in memory), whose "
+            "an attack changes which class is predicted, but got 40 rows of 1 feature (lists in memory), whose "
             "targets are numbers: attack a model of classes.",
         ),
     ],

@@ -121,7 +121,7 @@ def test_the_report_has_its_five_pictures(photograph: Study):
 
 def test_a_table_of_two_columns_is_learned_from_in_its_own_units(tmp_path: Path):
     study = study_of(tmp_path, data=write_wave(tmp_path / "tide.tsv", 120), target="tide", updates=100)
-    assert study.facts()["source"] == "120 rows of 1 features (tide.tsv)"
+    assert study.facts()["source"] == "120 rows of 1 feature (tide.tsv)"
     assert error_of(study, "Gaussian process") < 0.2
     assert error_of(study, "attention, learned projections") < 0.3
     found = {str(name): str(value) for name, value in table_of(study, "The process").rows}
@@ -144,7 +144,7 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
     study = build(GaussianProcessOptions(data=write_wave(tmp_path / "tide.tsv", 2000), target="tide"), seed=0)
     assert (
         study.facts()["source"]
-        == f"2,000 rows of 1 features (tide.tsv), of which {MOST_POINTS:,} drawn at random are known"
+        == f"2,000 rows of 1 feature (tide.tsv), of which {MOST_POINTS:,} drawn at random are known"
     )
 
 

@@ -123,7 +123,7 @@ def test_numbers_are_left_to_the_mlp(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(SpikingClassifierOptions().override(data=tmp_path / "t.csv", target="b", **SMALL), seed=0)
     assert str(error.value) == (
-        "the spiking classifier learns classes, but got 50 rows of 1 features (t.csv): train the mlp on it."
+        "the spiking classifier learns classes, but got 50 rows of 1 feature (t.csv): train the mlp on it."
     )
 
 

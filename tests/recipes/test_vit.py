@@ -122,7 +122,7 @@ def test_what_are_no_pictures_is_refused(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(ViTOptions().override(data=tmp_path / "t.csv", target="b", **SMALL), seed=0)
     assert str(error.value) == (
-        "the vit learns from pictures with class labels, but got 20 rows of 1 features in 2 classes (t.csv): train "
+        "the vit learns from pictures with class labels, but got 20 rows of 1 feature in 2 classes (t.csv): train "
         "the mlp on it."
     )
 

@@ -119,7 +119,7 @@ TWICE = "two files called 'run/./config.json'"
             "a file that would leave the folder: 'run/config.json'",
         ),
         (lambda z: (z.writestr("a/config.json", "{}"), z.writestr("b/x", "")), "several folders"),
-        (lambda z: z.writestr("run/large", "x" * 2000), "1 files of 2,000 bytes"),
+        (lambda z: z.writestr("run/large", "x" * 2000), "1 file of 2,000 bytes"),
         (
             lambda z: z.writestr("run/x", ""),
             "a file that is none (\"There is no item named 'run/config.json' in the archive\")",

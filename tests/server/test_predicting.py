@@ -98,7 +98,7 @@ def test_a_full_queue_a_slow_answer_and_a_client_that_goes(make_queue: MakeQueue
         with pytest.raises(Refusal) as busy:
             await queue.ask(work, ["c"])
         assert (busy.value.status, busy.value.headers) == (429, {"retry-after": "1"})
-        assert str(busy.value) == "The server is busy: 1 requests wait already; ask again later."
+        assert str(busy.value) == "The server is busy: 1 request waits already; ask again later."
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
         assert queue.waiting == 0

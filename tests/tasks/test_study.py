@@ -96,7 +96,7 @@ def test_a_study_of_accuracies_needs_classes(tmp_path: Path):
     with pytest.raises(InputError) as error:
         prepare_classes(DataConfig(data=table, target="b"), 0)
     assert str(error.value) == (
-        "this study needs data with classes, but got 40 rows of 1 features (numbers.csv): "
+        "this study needs data with classes, but got 40 rows of 1 feature (numbers.csv): "
         "leave --data out to use the embedded digits."
     )
 

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.errors import InputError, NeuropilError, RunError, counted
 from neuropil.files import LOCK, is_part, replacing, storing
 from neuropil.training.checkpoint import checkpoints_below
 
@@ -154,7 +154,7 @@ def unsafe(files: Sequence[zipfile.ZipInfo], largest: int, most: int) -> str:
     if not files:
         return "an empty one"
     if size > largest or len(files) > most:
-        return f"{len(files):,} files of {size:,} bytes"
+        return f"{counted(len(files), 'file')} of {size:,} bytes"
     seen = set[PurePosixPath]()
     for each in files:
         path = PurePosixPath(each.filename)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Schema
-from neuropil.errors import InputError, RunError
+from neuropil.errors import InputError, RunError, counted
 from neuropil.inspection.products.layers import Answer
 from neuropil.inspection.products.stages import TracedPass
 from neuropil.inspection.products.tracers import TRACERS, trace
@@ -59,7 +59,7 @@ def trace_run(run: Run, given: Any) -> RunPass:
 def _of_example(trained: ExamplePredictor, given: Any) -> RunPass:
     examples = as_examples(given, trained.schema)
     if len(examples) != 1:
-        raise InputError("the numbers of one example are opened", got=f"{len(examples)} examples")
+        raise InputError("the numbers of one example are opened", got=counted(len(examples), "example"))
     schema = trained.schema
     names = schema.classes or schema.labels or (schema.target or "output",)
     traced = trace(trained.model, examples.to(device_of(trained.model)), _answer(schema))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neuropil.errors import NeuropilError
+from neuropil.errors import NeuropilError, counted
 from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
 from neuropil.server.prometheus import Figures
 from neuropil.server.refusals import Refusal, log_fault, shutting_down
@@ -68,7 +68,8 @@ class PredictionQueue:
             if self.closing:
                 raise shutting_down()
             if len(self.jobs) >= max(1, self.config.queue):
-                said = f"The server is busy: {len(self.jobs):,} requests wait already; ask again later."
+                wait = "waits" if len(self.jobs) == 1 else "wait"
+                said = f"The server is busy: {counted(len(self.jobs), 'request')} {wait} already; ask again later."
                 raise Refusal(429, said, code="queue_full", headers={"retry-after": "1"})
             self.jobs.append(job)
             self.changed.notify()

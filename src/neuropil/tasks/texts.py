@@ -14,7 +14,7 @@ from neuropil.data.formats.delimited import DelimitedFile
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.labelled_texts.files import TEXTS
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, counted, listed
 
 LINES_AT_ONCE = 256
 EVALUATION_BATCH = 256
@@ -95,7 +95,7 @@ def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
     if column is None:
         raise InputError(
             f"the first row of {path.name} must name its column of texts, such as {TEXTS.words[0]}",
-            got=f"{len(table.header)} columns: {listed(short_names(table.header))}",
+            got=f"{counted(len(table.header), 'column')}: {listed(short_names(table.header))}",
             fix="add a row of names; or call it .txt, if each line is a text",
         )
     yield from ((number, cells[column]) for number, cells in table.records() if number > 1 and any(cells))

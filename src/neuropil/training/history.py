@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from neuropil.errors import RunError
+from neuropil.errors import RunError, counted
 from neuropil.extras import require_extra
 from neuropil.files import append_text, sync, write_text
 
@@ -63,7 +63,7 @@ class History:
         found = [row for row in read_history(self.path) if row["step"] <= step] if step and writes else []
         measured, results = [[row for row in found if (row["kind"] == "result") is kind] for kind in (False, True)]
         if writes and rows is not None and len(measured) < rows:
-            rule = f"{self.path} must hold the {rows} rows that its checkpoint counts"
+            rule = f"{self.path} must hold the {counted(rows, 'row')} that its checkpoint counts"
             raise RunError(rule, got=f"{len(measured)}", fix="restore it, or remove the checkpoint to train anew")
         self.rows = measured[:rows] + results
         if writes:

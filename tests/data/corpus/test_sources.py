@@ -122,7 +122,7 @@ def test_a_file_is_read_once_whatever_leads_to_it(tmp_path: Path):
     (folder / "other.jsonl").write_bytes((folder / "2.jsonl").read_bytes())  # a file of its own
     found = text_files([folder])
     assert "".join(found.pieces()) == "\n\n".join([*DOCUMENTS, *DOCUMENTS[20:]])
-    assert found.notes == ("1 of 5 files are the same as one before, and are read once: latest.jsonl.",)
+    assert found.notes == ("1 of 5 files is the same as one before, and is read once: latest.jsonl.",)
     one = folder / "1.jsonl"
     twice = text_files([one, folder / ".." / "shards" / "[01].jsonl", one])
     assert [path.name for path in twice.files] == ["1.jsonl", "0.jsonl"]

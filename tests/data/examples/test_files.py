@@ -138,7 +138,7 @@ def test_unreadable_pictures_are_left_out_and_said(tmp_path: Path):
     (tmp_path / "pets" / "dog" / "3.png").write_bytes(b"")
     splits = parts_of(tmp_path / "pets", skip_unreadable=True)
     assert sum(sizes(splits)) == 11
-    assert splits.notes == ["1 of 12 images cannot be read and are left out: dog/3.png."]
+    assert splits.notes == ["1 of 12 images cannot be read and is left out: dog/3.png."]
 
 
 def test_copies_of_rows_and_of_pictures_are_in_one_part(tmp_path: Path):

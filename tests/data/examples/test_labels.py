@@ -46,7 +46,7 @@ def test_several_columns_are_labels_and_so_is_one_of_joined_ones(tmp_path: Path)
         schema = splits.train.schema
         assert (schema.labels, schema.classes, schema.task) == (("red", "round"), (), "multi_label")
         assert labels_by_size(splits) == expected
-        assert splits.train.source.startswith("16 rows of 1 features with 2 labels (")
+        assert splits.train.source.startswith("16 rows of 1 feature with 2 labels (")
     unnamed = labelled(in_memory(arrays))
     assert unnamed.train.schema.labels == ("label 0", "label 1")
     assert labels_by_size(unnamed) == expected

@@ -201,7 +201,7 @@ def test_a_bad_picture_is_named_when_it_is_met(damaged: Path, lazily: None):
 def test_bad_pictures_are_found_before_where_they_are_to_be_left_out(damaged: Path, lazily: None):
     config = DataConfig(data=damaged, skip_unreadable=True)
     in_files, in_memory = prepare(config, 0, lazily=True), prepare(config, 0)
-    assert in_files.notes[0] == in_memory.notes[0] == "1 of 40 images cannot be read and are left out: a/11.png."
+    assert in_files.notes[0] == in_memory.notes[0] == "1 of 40 images cannot be read and is left out: a/11.png."
     assert torch.equal(in_files.train.inputs[:], in_memory.train.inputs)
 
 

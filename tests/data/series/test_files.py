@@ -408,7 +408,7 @@ def test_series_that_begin_too_late_are_left_out_and_named(tmp_path: Path):
     path = write_months(tmp_path / "shops.csv", shops=("a", "b", "late"), late=70)
     splits = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop"))
     assert [series.name for series in splits.table.series] == ["a", "b"]
-    assert splits.table.notes[0] == "1 of 3 series are too short before the validation part, and are left out: late."
+    assert splits.table.notes[0] == "1 of 3 series is too short before the validation part, and is left out: late."
 
 
 def test_a_series_that_is_too_short_is_refused_with_a_way_out(tmp_path: Path):

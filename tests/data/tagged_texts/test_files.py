@@ -300,7 +300,7 @@ def test_texts_in_memory_are_tagged_as_those_of_a_file(given: Any):
 def test_texts_in_memory_must_have_as_many_tags_as_tokens():
     assert refusal(read_tagged_texts, in_memory([(["a", "b"], ["A", "B"]), (["a"], ["A", "B"])]), NOTHING) == (
         "each row of list in memory must have as many tags as tokens, with spaces between them, "
-        "but got 2 tags for 1 tokens in row 1."
+        "but got 2 tags for 1 token in row 1."
     )
 
 

@@ -82,7 +82,7 @@ def test_bars_stay_between_nothing_and_all():
 
 def test_few_texts_are_few_groups():
     (axes,) = accuracy_by_length(torch.tensor([3, 5]), torch.tensor([True, False])).axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["3\n1 texts", "5\n1 texts"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["3\n1 text", "5\n1 text"]
 
 
 def test_the_likeliest_classes_are_drawn_over_the_words_of_each_text():

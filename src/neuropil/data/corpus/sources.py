@@ -20,7 +20,7 @@ from neuropil.data.formats.parquet import SUFFIX as PARQUET
 from neuropil.data.formats.parquet import ParquetTable
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.formats.shards import JSONL, is_shard, matching
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, counted, listed
 
 BETWEEN_DOCUMENTS = "\n\n"
 CORPUS = ColumnRole("texts", "--text-column", "text texts content document")
@@ -123,16 +123,20 @@ def text_files(paths: Sequence[Path], text_column: str | None = None) -> TextFil
         shards = [file for file in inside if is_shard(file)]
         if path.is_dir() and shards and len(shards) < len(inside):
             others = [file.name for file in inside if not is_shard(file)]
-            notes.append(f"{len(others):,} files of {path.name} are neither JSONL nor Parquet, and are left out: ")
-            notes[-1] += f"{listed(others, most=3)}."
+            are = "is" if len(others) == 1 else "are"
+            left_out = (
+                f"{counted(len(others), 'file')} of {path.name} {are} neither JSONL nor Parquet, and {are} left out"
+            )
+            notes.append(f"{left_out}: {listed(others, most=3)}.")
         for file in shards if path.is_dir() and shards else inside:
             if (target := file.resolve()) in files:
                 repeated.append(file.name)
             else:
                 files[target] = file
     if repeated:
-        notes.append(f"{len(repeated):,} of {len(files) + len(repeated):,} files are the same as one before, and are ")
-        notes[-1] += f"read once: {listed(repeated, most=3)}."
+        are, total = "is" if len(repeated) == 1 else "are", len(files) + len(repeated)
+        same = f"{len(repeated):,} of {total:,} files {are} the same as one before, and {are} read once"
+        notes.append(f"{same}: {listed(repeated, most=3)}.")
     found = tuple(files.values())
     if text_column is not None and not any(map(is_shard, found)):
         rule, got = "--text-column names a column of JSONL or Parquet", f"{text_column!r} for {found[0].name}"

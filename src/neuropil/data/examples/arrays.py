@@ -25,7 +25,7 @@ from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
 from neuropil.data.formats.memory import InMemory, MemoryTable
 from neuropil.data.formats.values import cell_texts, holds_cells
 from neuropil.data.splits import PartName
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, counted, listed
 
 LABELS = ColumnRole("labels", "target", "label labels class y target")
 
@@ -60,7 +60,7 @@ def labelled_inputs(
 ) -> LabelledInputs:
     if labels.ndim and len(labels) != len(inputs):  # before names are made for columns, of which none may have a row
         rule = f"{keys[0]} and {keys[1]} of {name} must belong together"
-        raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
+        raise InputError(rule, got=f"{counted(len(inputs), 'example')} and {counted(len(labels), 'label')}")
     return LabelledInputs(inputs, as_labels(labels, keys[1], name, class_names))
 
 
@@ -178,7 +178,7 @@ def _read_labels(
         pass
     inputs, note = array_inputs(memory, key, shape)
     if len(inputs) != memory.num_rows:
-        got = f"{len(inputs):,} examples and {memory.num_rows:,} rows"
+        got = f"{counted(len(inputs), 'example')} and {counted(memory.num_rows, 'row')}"
         raise InputError(f"{key} and labels of the {memory.name} must belong together", got=got)
     kept, named = np.array(answers.rows, dtype=np.int64), inputs.name
     inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))

@@ -20,7 +20,7 @@ from neuropil.data.formats.columns import spelled
 from neuropil.data.formats.picture_files import PictureFiles
 from neuropil.data.splits import PartName, last_part
 from neuropil.data.weights import require_weights, zero_weights_note
-from neuropil.errors import InputError, RunError, did_you_mean, listed
+from neuropil.errors import InputError, RunError, counted, did_you_mean, listed
 from neuropil.protocols import WEIGHT, Batch
 
 Task = Literal["classification", "regression", "multi_label"]
@@ -93,10 +93,10 @@ class Schema(Config):
         if len(self.shape) != (3 if self.kind == "image" else 1):
             return f"the shape {list(self.shape)} for {'an image' if self.kind == 'image' else 'a row of a table'}"
         if self.kind == "table" and features != self.shape[0]:
-            return f"columns with {features:,} features for {self.shape[0]:,}"
+            return f"columns with {counted(features, 'feature')} for {self.shape[0]:,}"
         means = {"imputed": self.imputed, "offsets": self.offsets}
         odd = [name for name, values in means.items() if len(values) not in (0, self.shape[0])]
-        return f"{odd[0]} of {len(means[odd[0]]):,} features for {self.shape[0]:,}" if odd else None
+        return f"{odd[0]} of {counted(len(means[odd[0]]), 'feature')} for {self.shape[0]:,}" if odd else None
 
 
 def recorded_schema(facts: Mapping[str, Any], folder: Path) -> Schema:
@@ -420,7 +420,7 @@ def _as_number(label: str) -> str:
 def describe_inputs(shape: tuple[int, ...]) -> str:
     """(13,) is "rows of 13 features", (1, 8, 8) is "grey images of 8×8"."""
     if len(shape) == 1:
-        return f"rows of {shape[0]} features"
+        return f"rows of {counted(shape[0], 'feature')}"
     channels, height, width = shape
     colour = {1: "grey", 3: "colour"}.get(channels, f"{channels}-channel")
     return f"{colour} images of {height}×{width}"

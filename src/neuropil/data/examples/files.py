@@ -53,7 +53,7 @@ from neuropil.data.splits import (
     shared_notes,
     validation_share,
 )
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, counted, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
@@ -406,8 +406,8 @@ def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) 
 
 
 def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str:
-    classes = f" in {len(schema.classes)} classes" if schema.classes else ""
-    classes = f" with {len(schema.labels)} labels" if schema.labels else classes
+    classes = f" in {counted(len(schema.classes), 'class')}" if schema.classes else ""
+    classes = f" with {counted(len(schema.labels), 'label')}" if schema.labels else classes
     return f"{num_examples:,} {describe_inputs(schema.shape)}{classes} ({name}{', ' if note else ''}{note})"
 
 

@@ -33,7 +33,7 @@ from neuropil.data.formats.images import common_shape, contents, is_image, open_
 from neuropil.data.formats.npz import is_npz, open_npz
 from neuropil.data.formats.paths import require_file, require_path
 from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
-from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.errors import InputError, counted, did_you_mean, listed
 from neuropil.progress import tracked
 
 Folders: TypeAlias = Mapping[str, Sequence[Path]]
@@ -66,7 +66,10 @@ def prepare_films(config: FilmDataConfig, seed: int) -> Splits[Films]:
         raise InputError(rule, got=f"{int(taught.sum())}", fix="cut a long film into several")
     notes = []
     if not bool(taught.all()):
-        notes.append(f"{int((~taught).sum()):,} of {len(films):,} films have no position at all and are left out.")
+        untaught = int((~taught).sum())
+        verbs = ("has", "is") if untaught == 1 else ("have", "are")
+        which = f"{untaught:,} of {len(films):,} films"
+        notes.append(f"{which} {verbs[0]} no position at all and {verbs[1]} left out.")
     films = films.take(taught.nonzero().flatten())
     known = int(films.known.sum())
     if known < len(films.known):
@@ -179,7 +182,8 @@ def one_size(files: Sequence[Path]) -> tuple[int, int]:
 
 
 def describe(lengths: Tensor, shape: Sequence[int], where: str) -> str:
-    return f"{len(lengths):,} films with {int(lengths.sum()):,} frames, {describe_inputs(tuple(shape))} ({where})"
+    films = f"{counted(len(lengths), 'film')} with {counted(int(lengths.sum()), 'frame')}"
+    return f"{films}, {describe_inputs(tuple(shape))} ({where})"
 
 
 def join(films: Sequence[Films]) -> Films:

@@ -20,7 +20,7 @@ from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts
 from neuropil.data.formats.arrays import describe_array
 from neuropil.data.formats.paths import opened
 from neuropil.data.splits import PartName, last_part, part_of
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 AT_ONCE = 1 << 20
@@ -86,7 +86,7 @@ def read_pair(path: Path) -> LabelledInputs:
         raise InputError(f"{labels_path.name} must hold labels: one axis of whole numbers", got=describe_array(labels))
     if len(labels) != len(inputs):
         rule = f"{path.name} and {labels_path.name} must belong together"
-        raise InputError(rule, got=f"{len(inputs):,} images and {len(labels):,} labels")
+        raise InputError(rule, got=f"{counted(len(inputs), 'image')} and {counted(len(labels), 'label')}")
     return LabelledInputs(inputs, Labels(labels.astype(np.int64)))
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
 from neuropil.data.formats.picture_files import PictureFiles, as_names
 from neuropil.data.splits import PART_OF_WORD, PartName
-from neuropil.errors import InputError, listed, written
+from neuropil.errors import InputError, counted, listed, written
 from neuropil.memory import require_room
 from neuropil.progress import tracked
 
@@ -147,7 +147,8 @@ def unreadable_notes(bad: Mapping[Path, InputError], count: int, root: Path, ski
     if not skip:
         require_readable(bad, fix="mend or remove {}, or add --skip-unreadable")
     names = listed([path.relative_to(root).as_posix() for path in bad], MOST_NAMED)
-    return (f"{len(bad):,} of {count:,} images cannot be read and are left out: {names}.",) if bad else ()
+    are = "is" if len(bad) == 1 else "are"
+    return (f"{len(bad):,} of {count:,} images cannot be read and {are} left out: {names}.",) if bad else ()
 
 
 def read_loose_images(
@@ -189,7 +190,7 @@ def names_by_class(folder: Path) -> dict[str, list[str]]:
     if not classes:
         loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
         found = listed(contents(folder)) or "an empty folder"
-        found = f"{len(loose):,} images with no class, such as {loose[0]}" if loose else found
+        found = f"{counted(len(loose), 'image')} with no class, such as {loose[0]}" if loose else found
         fix = "sort the images into folders named after their classes, or give the path of a file"
         raise InputError(f"the folder {folder.name} must hold one folder of images for each class", got=found, fix=fix)
     for name, paths in classes.items():

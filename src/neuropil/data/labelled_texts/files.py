@@ -37,7 +37,7 @@ from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.splits import SplitConfig, Splits, split
 from neuropil.data.weights import require_weights, zero_weights_note
-from neuropil.errors import InputError, listed
+from neuropil.errors import InputError, counted, listed
 
 TEXT_NAMES = "text texts review reviews sentence content body message comment document tweet question utterance"
 LABEL_NAMES = "label labels class category sentiment target topic polarity intent emotion rating stars y"
@@ -106,7 +106,7 @@ def read_labelled_texts(
     file = _without_zero_weights(file, source.name)
     known = file.labels.occurring() if classes is None else classes
     targets = encode_classes(file.labels, known, lambda index: f"{source.name} row {file.rows[index]:,}")
-    phrase = f"{len(file.texts):,} texts in {len(known)} classes ({source.name})"
+    phrase = f"{counted(len(file.texts), 'text')} in {counted(len(known), 'class')} ({source.name})"
     notes = spelling_notes("The column of labels", file.labels.names or ()) if classes is None else []
     weights = None if file.weights is None else torch.from_numpy(file.weights).float()
     return LabelledTexts(file.texts, targets, known, phrase, weights), [*file.notes, *notes]

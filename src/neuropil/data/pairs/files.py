@@ -25,7 +25,7 @@ from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.embedded import make_dates
 from neuropil.data.splits import CappedSplitConfig, Splits, split
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 from neuropil.extras import require_extra
 
 SOURCES = ColumnRole("sources", "--source-column", "source src input original text question")
@@ -111,7 +111,7 @@ def read_pairs(
     if found.named:
         first, second = reversed(found.names) if reverse else found.names
         notes.insert(0, f"{found.named}: {first!r} is translated to {second!r}.")
-    return Pairs(sources, targets, (), f"{len(sources):,} pairs of texts ({names_of(source)})"), notes
+    return Pairs(sources, targets, (), f"{counted(len(sources), 'pair')} of texts ({names_of(source)})"), notes
 
 
 def names_of(source: Sequence[Path] | InMemory) -> str:

@@ -13,7 +13,8 @@ from jaxtyping import Float64, Int64
 
 from neuropil.data.series.calendar import calendar
 from neuropil.data.series.clocks import Dates, wall_time
-from neuropil.data.series.steps import TimeStep, plural
+from neuropil.data.series.steps import TimeStep
+from neuropil.errors import counted
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ def gap_notes(table: SeriesTable, longest: int) -> list[str]:
     # the first step of each gap
     runs = np.concatenate([each[(each > 0) & (np.roll(each, 1) == 0)] for each in lengths])
     step = table.step
-    where = f"in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}"
+    where = f"in {counted(len(runs), 'gap')} of up to {step.of(int(runs.max()))}"
     filled = f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored"
     notes = [f"{missing:,} of {step.of(total)} have no value, {where}; {filled}."]
     too_long = int((runs > longest).sum())
     if too_long:
-        which = f"{too_long:,} {plural('gap', too_long)} of more than {step.of(longest)}"
+        which = f"{counted(too_long, 'gap')} of more than {step.of(longest)}"
         notes.append(f"{which}: no window of history reaches into {'it' if too_long == 1 else 'them'}.")
     return notes
 

@@ -156,8 +156,9 @@ def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> Series
     short = [series.name for series in table.series if series not in long]
     if not short:
         return table
-    which = f"{len(short):,} of {len(table.series):,} series are too short before the validation part"
-    return replace(table, series=tuple(long)).with_notes([f"{which}, and are left out: {listed(short, 5)}."])
+    are = "is" if len(short) == 1 else "are"
+    which = f"{len(short):,} of {len(table.series):,} series {are} too short before the validation part"
+    return replace(table, series=tuple(long)).with_notes([f"{which}, and {are} left out: {listed(short, 5)}."])
 
 
 def _precision_notes(table: SeriesTable, units: Sequence[SeriesUnits]) -> list[str]:

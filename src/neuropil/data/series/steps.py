@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int64
 
 from neuropil.config import Config
 from neuropil.data.series.clocks import Dates, date_text
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 NAMES = {1: "second", MINUTE: "minute", HOUR: "hour", DAY: "day", WEEK: "week"}
@@ -36,18 +36,18 @@ class TimeStep(Config):
     def __str__(self) -> str:
         if self.unit == "second":
             size = next(size for size in reversed(NAMES) if self.count % size == 0)
-            return counted(self.count // size, NAMES[size])
+            return several(self.count // size, NAMES[size])
         if self.unit == "month":
             size = next(size for size in reversed(NAMES_OF_MONTHS) if self.count % size == 0)
-            return counted(self.count // size, NAMES_OF_MONTHS[size])
+            return several(self.count // size, NAMES_OF_MONTHS[size])
         return self.unit
 
     def of(self, number: int) -> str:
         """So many steps, for a sentence: "3 months", "2 steps of 15 minutes"."""
         name = str(self)
         if name[0].isalpha():
-            return counted(number, name, always=True)
-        return f"{counted(number, 'step', always=True)} of {name}"
+            return counted(number, name)
+        return f"{counted(number, 'step')} of {name}"
 
     @property
     def season(self) -> int | None:
@@ -145,12 +145,8 @@ def is_weekend(dates: Dates) -> Bool[np.ndarray, " date"]:
 
 def duration(seconds: int) -> str:
     size = next(size for size in reversed(NAMES) if seconds % size == 0)
-    return counted(seconds // size, NAMES[size], always=True)
+    return counted(seconds // size, NAMES[size])
 
 
-def counted(number: int, name: str, *, always: bool = False) -> str:
-    return name if number == 1 and not always else f"{number:,} {plural(name, number)}"
-
-
-def plural(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}s"
+def several(number: int, name: str) -> str:
+    return name if number == 1 else counted(number, name)

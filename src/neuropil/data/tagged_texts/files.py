@@ -22,7 +22,7 @@ from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.splits import SplitConfig, Splits, split
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.embedded import make_date_fields
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 
 TOKENS = ColumnRole("texts", "--text-column", "text texts tokens token words word sentence sentences form")
 TAGS = ColumnRole("tags", "--tags-column", "tags tag labels label pos upos ner ner_tags pos_tags")
@@ -104,7 +104,7 @@ def read_tagged_texts(source: Path | InMemory, columns: TagColumns) -> tuple[Tag
         seen.add(key)
     notes += [copies.note(len(texts), "texts", "row" if rows else "line")] if copies.count else []
     num_tags = len({tag for text in texts for tag in text.tags})
-    phrase = f"{len(texts):,} texts with {num_tags} tags ({source.name})"
+    phrase = f"{counted(len(texts), 'text')} with {counted(num_tags, 'tag')} ({source.name})"
     return TaggedTexts([text.tokens for text in texts], [text.tags for text in texts], (), "words", phrase), notes
 
 
@@ -178,7 +178,7 @@ def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[Re
 def _require_equally_many(text: ReadText, name: str) -> ReadText:
     if len(text.tokens) != len(text.tags):
         rule = f"each row of {name} must have as many tags as tokens, with spaces between them"
-        got = f"{len(text.tags)} tags for {len(text.tokens)} tokens in row {text.line:,}"
+        got = f"{counted(len(text.tags), 'tag')} for {counted(len(text.tokens), 'token')} in row {text.line:,}"
         raise InputError(rule, got=got)
     return text
 

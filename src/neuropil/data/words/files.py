@@ -21,7 +21,7 @@ from neuropil.data.splits import PARTS, PartName, SplitConfig, scoring_share, va
 from neuropil.data.words.dataset import END, UNKNOWN, EncodedWords, NumberFile, Vocabulary, WordCorpus
 from neuropil.data.words.embedded import docstring_paragraphs
 from neuropil.data.words.phrases import find_phrases, join_phrases, with_phrases
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 from neuropil.progress import measured
 
 WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
@@ -75,7 +75,8 @@ def prepare_words(config: WordDataConfig) -> WordCorpus:
         words = with_phrases(vocabulary, phrases)
         parts = {name: join_phrases(part, phrases, size) for name, part in parts.items()}
         vocabulary = Vocabulary(words, parts["train"].counts(len(words)))
-        notes.append(f"{len(phrases.first):,} pairs of words were joined into phrases.")
+        joined = "was" if len(phrases.first) == 1 else "were"
+        notes.append(f"{counted(len(phrases.first), 'pair')} of words {joined} joined into phrases.")
     # A phrase may be written as a word of the text is, or as another phrase: they become one.
     counts = Counter[str]()
     for word, count in zip(vocabulary.words, vocabulary.counts.tolist(), strict=True):
@@ -85,7 +86,9 @@ def prepare_words(config: WordDataConfig) -> WordCorpus:
     parts = {name: renumber(part, vocabulary, kept) for name, part in parts.items()}
     left_out = total - int(vocabulary.counts.sum())
     if not config.phrases and left_out:
-        notes.append(f"{total - int(kept.counts.sum()):,} of {total:,} words are not in the vocabulary and left out.")
+        unknown = total - int(kept.counts.sum())
+        are = "is" if unknown == 1 else "are"
+        notes.append(f"{unknown:,} of {total:,} words {are} not in the vocabulary and left out.")
     where = names_of(learned) if learned else "docstrings of installed libraries"
     source = f"{total:,} words to learn from ({where})"
     return WordCorpus(parts["train"], parts["validation"], parts["test"], notes, vocabulary=kept, source=source)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, counted
 from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, numbers, short
@@ -133,7 +133,7 @@ def accuracy_by_length(lengths: Int[Array, " text"], correct: Bool[Array, " text
     axes.errorbar(places, 100 * shares, margins, fmt="o", color=PALETTE[0], capsize=3, elinewidth=1)
     axes.axhline(100 * correct.mean(), color=MUTED, linewidth=0.9, linestyle="--")
     axes.text(len(parts) - 0.55, 100 * correct.mean(), "all", color=MUTED, fontsize=8.5, va="bottom", ha="right")
-    ranges = [(lengths[part].min(), lengths[part].max(), f"{len(part):,} texts") for part in parts]
+    ranges = [(lengths[part].min(), lengths[part].max(), counted(len(part), "text")) for part in parts]
     axes.set_xticks(places, [f"{low}–{high}\n{n}" if low < high else f"{low}\n{n}" for low, high, n in ranges])
     axes.set(xlabel="tokens", ylabel="accuracy, %", xlim=(-0.5, len(parts) - 0.5))
     return figure
