@@ -128,3 +128,11 @@ def test_parts_of_a_text_are_kept_as_they_are():
     assert 0.04 < len(corpus.validation) / len(LINES) < 0.06
     whole = prepare_text(TextDataConfig(data=in_memory({**given, "validation": ["three"]}, parts=True)))
     assert (whole.train, whole.validation, whole.test) == (LINES, "three", "one\n\ntwo")
+
+
+@pytest.mark.parametrize("text", ["\n" * 500, " \t\r\n" * 200, "\u3000" * 500])
+def test_white_space_is_no_text_to_learn_from(tmp_path: Path, text: str):
+    (tmp_path / "blank.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        prepare_text(TextDataConfig(data=(tmp_path / "blank.txt",)))
+    assert str(error.value) == ("blank.txt must have at least 200 characters to learn from, but got white space alone.")

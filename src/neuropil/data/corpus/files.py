@@ -54,10 +54,9 @@ def prepare_text(config: TextDataConfig) -> Corpus:
         require_no_column(config.text_column, "the embedded text")
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
-    if len(text) < LEAST:
-        raise InputError(
-            f"{names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
-        )
+    if len(text) < LEAST or not text.strip():
+        got = f"{len(text)}" if len(text) < LEAST else "white space alone"
+        raise InputError(f"{names_of(config.data)} must have at least {LEAST} characters to learn from", got=got)
     shares = (0.0 if name in own else getattr(config, name) for name in ("validation", "test"))
     begin_validation, begin_test = held_out_places(text, *(round(share * len(text)) for share in shares))
     parts = {"validation": text[begin_validation:begin_test], "test": text[begin_test:]}

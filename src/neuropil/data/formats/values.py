@@ -37,14 +37,14 @@ def values_of(column: Any, name: str) -> Values:
         if kind and kind in "biuf" and not none.any():
             return series.to_numpy(dtype=series.dtype.name.replace("boolean", "bool").lower())
         column = [None if gone else value for gone, value in zip(none, series.tolist(), strict=True)]
-    return _values_of_items([_plain(value) for value in column], name)
+    return _values_of_items([_plain(value, name) for value in column], name)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, name: str) -> Any:
     """A scalar of NumPy or torch as Python's own, a tensor or a list of numbers as an array, no value as None."""
     value = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
     if isinstance(value, list | tuple) and value and are_numbers(value):
-        return np.asarray(value)
+        return _numbers(value, name)
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
@@ -60,13 +60,23 @@ def are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float | np.number) for value in values)
 
 
+def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
+    """Whole numbers of more than 64 bits, which Python and JSON know, are rounded to floats, as in a file."""
+    try:
+        array = np.array(values)
+        return array.astype(np.float64) if array.dtype == object else array
+    except OverflowError as cause:
+        largest = f"{np.finfo(np.float64).max:.2g}"
+        raise InputError(f"column {name!r} must hold numbers of at most {largest}", got="a larger one") from cause
+
+
 def _values_of_items(values: list[Any], name: str) -> Values:
     there = [value for value in values if value is not None]
     types, whole = {*map(type, there)}, len(there) == len(values)
     if whole and (types == {bool} or (bool not in types and types <= {int, float})):
-        return np.array(values)
+        return _numbers(values, name)
     if types and types <= {int, float}:
-        return np.array([np.nan if value is None else value for value in values])
+        return _numbers([np.nan if value is None else value for value in values], name)
     if all(isinstance(value, str | int | float | date) for value in there):
         return ["" if value is None else str(value) for value in values]
     if whole and (all(isinstance(value, np.ndarray) for value in there) or all(map(is_picture, there))):
