@@ -55,7 +55,8 @@ def test_where_nothing_fits_it_is_said_how_much_would_do(json_option: list[str],
     assert ('"recommended": null' if json_option else "recompute, accumulate 64") in printed
     assert complaint == (
         "neuropil: training must fit into 90 % of the memory of a device, but got 25.7 GB for 4 GB (recompute, "
-        "accumulate 64, the way that needs least): it takes --memory 28.6GB or --gpus 16 of this memory, or a smaller model.\n"
+        "accumulate 64, the way that needs least): "
+        "it takes --memory 28.6GB or --gpus 16 of this memory, or a smaller model.\n"
     )
     for enough, less in ((["--memory", "28.6GB"], ["--memory", "28.5GB"]), (["--gpus", "16"], ["--gpus", "8"])):
         assert "Recommended: " in said(capsys, *words[:4], *enough)
