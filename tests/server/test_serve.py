@@ -108,6 +108,14 @@ def test_a_connection_that_says_nothing_is_closed(hasty: Served):
     assert hasty.ask("/healthz").status_code == 200
 
 
+def test_an_upgrade_to_a_websocket_is_not_made(hasty: Served):
+    """Whether or not a library for it is installed."""
+    assert hasty.server.config.ws == "none"
+    with Visitor(hasty.address) as visitor:
+        visitor.say(GET[:-2] + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        assert visitor.hear()[0] == 200
+
+
 def test_a_second_request_must_come_as_soon_as_the_first(hasty: Served):
     with Visitor(hasty.address) as slow:
         slow.say(GET)

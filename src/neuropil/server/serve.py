@@ -138,6 +138,7 @@ def build(sources: Sequence[str], config: ServerConfig) -> ModelServer:
     settings = uvicorn.Config(
         app,
         http=PromptProtocol,
+        ws="none",  # there is nothing to say by WebSocket, and the guard asks none of them for a token
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=SECONDS_TO_CLOSE,
