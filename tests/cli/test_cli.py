@@ -15,8 +15,10 @@ from PIL import Image
 import neuropil
 from command_line import printed_and_complained, said
 from neuropil.cli import main, use
+from neuropil.cli.commands import COMMANDS
 from neuropil.cli.completion import script
 from neuropil.cli.output import print_json
+from neuropil.config import flag_of
 from neuropil.errors import RunError
 from neuropil.recipes import SYSTEMS
 from neuropil.runs.run import load
@@ -382,6 +384,19 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
             "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help.",
         ),
         (
+            "train mlp --json now",
+            "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help.",
+        ),
+        (
+            "train mlp --data my table.csv",
+            "neuropil train mlp takes only options after its name, but got 'table.csv' after --data my: "
+            "quote a value of several words, as in --data 'my table.csv'.",
+        ),
+        (
+            "train mlp -epochs 3",
+            "neuropil train mlp must be given its own options, but got '-epochs': did you mean '--epochs'?",
+        ),
+        (
             "report --all",
             "neuropil report must be given its own options, but got '--all': see neuropil report --help.",
         ),
@@ -411,6 +426,20 @@ def test_a_wrong_word_gets_one_sentence_and_exit_code_two(
     monkeypatch.chdir(tmp_path)
     assert said(capsys, *words.split(), code=2) == f"neuropil: {sentence}"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_which_option_was_probably_meant(capsys: pytest.CaptureFixture[str], command: str):
+    systems = {"train": "mlp", "tune": "mlp", "plan": "gpt2", "simulate": "lif"}
+    form, positional = COMMANDS[command].arguments(), COMMANDS[command].positional
+    own = [flag_of(each.name) for each in form.options() if each.name not in positional]
+    flag = {"plan": "--gpus"}.get(command, "--seed") if command in systems else own[-1]
+    misspelt = f"{flag[:-2]}{flag[-1]}{flag[-2]}"
+    named = [command, *([systems[command]] if command in systems else [])]
+    assert said(capsys, *named, misspelt, code=2) == (
+        f"neuropil: neuropil {' '.join(named)} must be given its own options, but got {misspelt!r}: "
+        f"did you mean {flag!r}?"
+    )
 
 
 def test_a_run_to_show_that_is_not_there_is_missed_as_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -186,17 +186,20 @@ def test_a_fault_of_the_decoder_fails_one_request(serving: Serving, capsys: pyte
         assert served.ask("/healthz").json() == {"alive": True, "ready": True}
 
 
+@pytest.mark.parametrize("broken", ["batching._read_pieces", "batching.add", "_deliver", "_drop_late"])
 def test_a_fault_of_the_scheduler_itself_ends_what_is_under_way_and_nothing_else(
-    serving: Serving, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    broken: str, serving: Serving, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    with serving("lstm", slots=2) as served:
-        batching = served.writer("lstm").batching
+    with serving("lstm", slots=2, timeout=20.0) as served:
+        writer = served.writer("lstm")
+        owner, name = (writer.batching, broken.partition(".")[2]) if "." in broken else (writer, broken)
         with monkeypatch.context() as patched:
-            patched.setattr(batching, "_read_pieces", lambda: 1 / 0)
+            patched.setattr(owner, name, lambda *_: 1 / 0)
             said = "The server failed while it wrote this text."
             assert served.error("/v1/completions", BODY) == (500, said, None)
         assert "ZeroDivisionError" in capsys.readouterr().err
         assert served.ask("/v1/completions", BODY).status_code == 200
+        assert (writer.alive, writer.waiting, writer.outstanding) == (True, 0, 0)
 
 
 def test_a_long_prompt_does_not_stop_the_others(serving: Serving):

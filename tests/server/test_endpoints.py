@@ -255,6 +255,29 @@ def test_models_are_listed_as_openai_lists_them(served: Served):
     assert contexts == {**dict.fromkeys(listed), "gpt2": 64, "bert": 64}
 
 
+def test_a_model_says_what_a_client_must_know_to_ask_it(served: Served):
+    described = {each["id"]: each for each in served.ask("/v1/models").json()["data"]}
+    usual = {"id", "object", "created", "owned_by", "endpoints", "context"}
+    known = {name: {key: each[key] for key in each if key not in usual} for name, each in described.items()}
+    columns = {"target": "sold", "date": None, "series": None, "known": []}
+    assert known == {
+        "gpt2": {"max_prompt": 64, "max_tokens": 100},
+        "bert": {},
+        "lstm": {"max_prompt": served.config.max_body, "max_tokens": 100},
+        "text_classifier": {"labels": ["even", "odd"]},
+        "transformer": {"max_prompt": 1024},
+        "forecaster": {"window": known["forecaster"]["window"], "horizon": 4, "step": "row", "columns": columns},
+    }
+    window = known["forecaster"]["window"]
+    values = [float(number % 7) for number in range(window)]
+    answer = served.ask("/v1/forecast", {"model": "forecaster", "values": values}).json()
+    assert len(answer["data"]) == 4
+    status, _, param = served.error("/v1/forecast", {"model": "forecaster", "values": values[1:]})
+    assert (status, param) == (400, "values")  # one fewer is too few
+    (classified,) = served.ask("/v1/classify", {"model": "text_classifier", "input": "so 3 is odd"}).json()["data"]
+    assert list(classified["probabilities"]) == known["text_classifier"]["labels"]
+
+
 def test_what_is_not_there_is_said_in_a_sentence(served: Served):
     status, said, _ = served.error("/v1/chat/completions", {})
     assert status == 404

@@ -122,7 +122,7 @@ def test_closing_refuses_who_waits(make_queue: MakeQueue):
         tasks = [asyncio.create_task(queue.ask(work, [each])) for each in ("a", "b")]  # without a key, one by one
         await asyncio.to_thread(wait_until, lambda: queue.waiting == 1 and work.asked)
         closing = asyncio.create_task(asyncio.to_thread(queue.close))
-        await asyncio.to_thread(wait_until, lambda: queue.closing)
+        await asyncio.wait(tasks[1:], timeout=20)  # who waits need not wait for the one before
         work.go.set()
         await closing
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -131,3 +131,43 @@ def test_closing_refuses_who_waits(make_queue: MakeQueue):
     assert first == ["a!"]
     assert isinstance(second, Refusal)
     assert (second.status, str(second)) == (503, "The server is shutting down.")
+
+
+class Gap(threading.Condition):
+    """Where one thread, having given the lock back, goes on only when it is let."""
+
+    def __init__(self, thread: threading.Thread):
+        super().__init__()
+        self.thread, self.reached, self.go = thread, threading.Event(), threading.Event()
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        if threading.current_thread() is self.thread:
+            self.reached.set()
+            assert self.go.wait(20)
+
+
+def test_a_shutdown_between_taking_a_job_and_answering_it_loses_neither_it_nor_one_that_came_meanwhile(
+    make_queue: MakeQueue,
+):
+    queue, work = make_queue(timeout=20), Held()
+
+    async def ask() -> list[Any]:
+        tasks = [asyncio.create_task(queue.ask(work, [each])) for each in ("a", "b")]
+        await asyncio.to_thread(wait_until, lambda: queue.waiting == 1 and work.asked)
+        queue.changed = gap = Gap(queue.thread)  # which nobody waits at while the thread is busy with a
+        work.go.set()
+        assert await asyncio.to_thread(gap.reached.wait, 20)
+        assert (queue.running, queue.waiting) == (1, 0)  # it has taken b
+        tasks.append(asyncio.create_task(queue.ask(work, ["c"])))
+        await asyncio.to_thread(wait_until, lambda: queue.waiting == 1)
+        closing = asyncio.create_task(asyncio.to_thread(queue.close))
+        await asyncio.to_thread(wait_until, lambda: queue.closing)
+        gap.go.set()
+        await closing
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    a, b, c = asyncio.run(ask())
+    assert (a, b) == (["a!"], ["b!"])  # what was begun is answered
+    assert isinstance(c, Refusal)
+    assert (c.status, str(c)) == (503, "The server is shutting down.")

@@ -3,10 +3,12 @@
 import contextlib
 import dataclasses
 import io
+import shlex
 import types
 import typing
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
@@ -100,6 +102,10 @@ def _metavar(option: Option, positional: bool) -> str | None:
     return None if typing.get_origin(kind) or kind is bool else describe_type(kind).upper()
 
 
+def _is_text(option: Option) -> bool:
+    return _without_none(option.type) in (str, Path)
+
+
 def _is_list(option: Option) -> bool:
     return typing.get_origin(_without_none(option.type)) is tuple
 
@@ -121,20 +127,25 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
                 flags[flag_of(f"no_{each.name}")] = each
     current: Option | None = None
     free = [each for each in options if each.name in positional]
+    given = ""
     for word in words:
         name, _, attached = word.partition("=")
-        if word.startswith("--"):
+        if word.startswith("--") or (word.startswith("-") and word[1:2].isalpha()):
             name = name.replace("_", "-")
             if name not in flags:
                 fix = did_you_mean(name, flags) or help_line
                 return InputError(f"neuropil {command} must be given its own options", got=f"{name!r}", fix=fix)
-            current = flags[name]
-            word = attached
+            current, given, word = flags[name], name, attached
+            if current.type is bool and not attached:
+                current = None
+        elif current is None and not free:
+            return _left_over(command, word, given, help_line)
         if not word or current is None:
             continue
         if not _readable(word, current.type):
             return _bad_value(flag_of(current.name), current, word)
         if not _is_list(current):
+            given = f"{given} {word}" if _is_text(current) else ""
             current = None
     if current is not None:
         return InputError(
@@ -148,6 +159,16 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
             f"neuropil {command} needs {' and '.join(o.name.upper() for o in free)}", got=repr(got), fix=help_line
         )
     return InputError(f"neuropil {command} takes only options after its name", got=repr(got), fix=help_line)
+
+
+def _left_over(command: str, word: str, given: str, help_line: str) -> InputError:
+    """A word that belongs to no option: perhaps the rest of a text that was `given` to the option before it."""
+    rule, got = f"neuropil {command} takes only options after its name", repr(word)
+    flag, _, begun = given.partition(" ")
+    if not begun:
+        return InputError(rule, got=got, fix=help_line)
+    fix = f"quote a value of several words, as in {flag} {shlex.quote(f'{begun} {word}')}"
+    return InputError(rule, got=f"{got} after {given}", fix=fix)
 
 
 def _bad_value(flag: str, option: Option, word: str) -> InputError:

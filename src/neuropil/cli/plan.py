@@ -55,10 +55,9 @@ def plan(words: list[str]) -> None:
         network=bytes_of(arguments.network, "--network"),
     )
     found = plan_training(name, arguments.recipe, given, hardware, wanted)
-    if arguments.json:
-        print_json(found.to_dict())
-        return
-    print_plan(found)
+    print_json(found.to_dict()) if arguments.json else print_plan(found)
+    if found.recommended is None:
+        raise found.refusal()
 
 
 def print_plan(found: "TrainingPlan") -> None:
@@ -74,12 +73,13 @@ def print_plan(found: "TrainingPlan") -> None:
             each.name,
             str(each.batch),
             *(written(getattr(each.memory, part)) for part in parts),
+            each.memory.moment,
             "yes" if each.fits else "no",
         ]
         for each in found.ways
     ]
-    print("Memory of a device:")
-    print_table(["way", "batch", *parts, "fits"], rows)
+    print("Memory of a device, at the moment of an update when it needs the most (not the most of each part):")
+    print_table(["way", "batch", *parts, "moment", "fits"], rows)
     sent = ["all_reduce", "all_gather", "reduce_scatter", "tensor"]
     rows = [
         [
@@ -93,10 +93,9 @@ def print_plan(found: "TrainingPlan") -> None:
     ]
     print("\nWhat a device sends in an update, computes and waits:")
     print_table(["way", *(kind.replace("_", "-") for kind in sent), "computes", "waits", "efficiency"], rows)
-    print(f"\n{found.sentence()}")
     if (best := found.recommended) is not None:
-        print(found.command(best))
+        print(f"\n{found.sentence(best)}\n{found.command(best)}")
     print(
-        f"Assumed: {hardware.peak / 1e12:.3g} TFLOP/s of which {100 * hardware.utilisation:.0f} % are reached, "
+        f"\nAssumed: {hardware.peak / 1e12:.3g} TFLOP/s of which {100 * hardware.utilisation:.0f} % are reached, "
         f"{written(hardware.bandwidth)}/s between devices of a host, {written(hardware.network)}/s between hosts."
     )

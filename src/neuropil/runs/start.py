@@ -115,11 +115,15 @@ def _start(
             try:
                 with resumable(run.folder):
                     return complete(run, experiment, show_progress, report=report, world=world)
-            except (InputError, LostProcessError):
+            except (InputError, LostProcessError) as error:
+                if checkpoints_below(run.folder):
+                    raise
                 # It was refused before anything was learned.
-                if not checkpoints_below(run.folder):
-                    shutil.rmtree(run.folder, ignore_errors=True)
-                raise
+                shutil.rmtree(run.folder, ignore_errors=True)
+                if isinstance(error, InputError):
+                    raise
+                fix = "see what it said, and start again: nothing was saved yet"
+                raise LostProcessError(error.rule, got=error.got, fix=fix) from error
 
 
 def _written(plan: PlannedRun, folder: Path, chosen: Config, experiment: Experiment) -> Run:
@@ -220,13 +224,14 @@ def complete(
     world = world or World()
     if isinstance(experiment, TrainableExperiment):
         experiment.world = world
-    if world.first:
-        remove_parts(run.folder)
-        _complete(run, experiment, show_progress, report=report)
-    else:
-        with refused_memory():
-            experiment.train(run.folder, show_progress=False)
-    told_run(world, run if world.first else None)
+    with world.watching(run.folder):
+        if world.first:
+            remove_parts(run.folder)
+            _complete(run, experiment, show_progress, report=report)
+        else:
+            with refused_memory():
+                experiment.train(run.folder, show_progress=False)
+        told_run(world, run if world.first else None)
     return run
 
 

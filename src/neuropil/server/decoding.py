@@ -164,21 +164,20 @@ class TextWriter:
                     self.changed.wait()
                 commands, self.commands = self.commands, _Commands()
                 closing = self.closing
-            for call in commands.begin:
-                self._begin(call)
-            for call in commands.cancel:
-                self._drop(call)
-            if closing:
-                self._refuse_all(shutting_down())
-                return
-            self._drop_late()
             try:
-                updates = self.batching.step()
+                for call in commands.begin:
+                    self._begin(call)
+                for call in commands.cancel:
+                    self._drop(call)
+                if closing:
+                    self._refuse_all(shutting_down())
+                    return
+                self._drop_late()
+                self._deliver(self.batching.step())
             except Exception as error:  # of the scheduler itself, after which nobody's text can be trusted
                 log_fault(error)
-                self._refuse_all(Refusal(500, "The server failed while it wrote this text.", code="internal_error"))
-                continue
-            self._deliver(updates)
+                failed = Refusal(500, "The server failed while it wrote this text.", code="internal_error")
+                self._refuse_all(failed, commands.begin)
 
     def _begin(self, call: TextCall) -> None:
         for index, request in enumerate(call.requests):
@@ -200,9 +199,12 @@ class TextWriter:
             refusal = Refusal(504, f"{said}{'' if began else ', without leaving the queue'}.", code="timeout")
             self._send([(call, refusal)])
 
-    def _refuse_all(self, refusal: Refusal) -> None:
-        calls = {each.call for each in self.writing.values()}
+    def _refuse_all(self, refusal: Refusal, begun: Sequence[TextCall] = ()) -> None:
+        """Those that are written, and those of `begun` that may not be yet."""
+        calls = {each.call for each in self.writing.values()} | set(begun)
         self._forget(list(self.writing.values()))
+        with self.changed:
+            self.outstanding = sum(len(call.requests) for call in self.commands.begin)
         self._send([(call, refusal) for call in calls])
 
     def _forget(self, dropped: Sequence[_Writing]) -> int:

@@ -21,8 +21,6 @@ from neuropil.tasks.predictor import Classifies, Embeds, Fills, Forecasts, Limit
 
 MOST_CELLS = 200_000
 """Values of one table of series."""
-LONGEST_SOURCE = 1024
-"""Tokens of a text to translate, where neither the model nor the server has another limit."""
 
 
 class InputFields(Config):
@@ -192,7 +190,7 @@ async def tag(asked: Asked) -> Body:
 async def translate(asked: Asked) -> Body:
     model, fields = asked.served.able(Translates), cast(TranslateFields, asked.fields)
     width, penalty = fields.beam_width, fields.length_penalty
-    most, lengths = asked.config.max_prompt or LONGEST_SOURCE, getattr(model, "lengths", None)
+    most, lengths = asked.served.longest_source, getattr(model, "lengths", None)
 
     def work(texts: Sequence[str]) -> Sequence[Body]:
         if lengths is not None:

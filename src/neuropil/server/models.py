@@ -13,9 +13,11 @@ from neuropil.server.decoding import TextWriter
 from neuropil.server.predicting import PredictionQueue
 from neuropil.server.prometheus import Figures, Gauge, Labels
 from neuropil.server.refusals import Refusal
+from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 from neuropil.tasks.predictor import CAPABILITIES, Classifies, Embeds, Fills, Forecasts, Generates, Tags, Translates
+from neuropil.tasks.tagging.predictor import Tagger
 
 C = TypeVar("C")
 PATHS: Mapping[type, str] = {
@@ -27,13 +29,15 @@ PATHS: Mapping[type, str] = {
     Fills: "/v1/fill",
     Tags: "/v1/tag",
 }
+LONGEST_SOURCE = 1024
+"""Tokens of a text to translate, where the server has no other limit."""
 
 
 class ServedModel:
     """A predictor, with the thread that asks it."""
 
     def __init__(self, name: str, predictor: Any, config: ServerConfig, figures: Figures):
-        self.name, self.predictor, self.created = name, predictor, int(time.time())
+        self.name, self.predictor, self.config, self.created = name, predictor, config, int(time.time())
         self.protocols = [protocol for protocol in PATHS if isinstance(predictor, protocol)]
         if not self.protocols:
             does = [each.does for each in CAPABILITIES if isinstance(predictor, each.protocol)]
@@ -60,6 +64,11 @@ class ServedModel:
     def running(self) -> int:
         return self.queue.running + (self.writer.batching.running if self.writer is not None else 0)
 
+    @property
+    def longest_source(self) -> int:
+        """Tokens of a text to translate."""
+        return self.config.max_prompt or LONGEST_SOURCE
+
     def able(self, protocol: type[C]) -> C:
         if isinstance(self.predictor, protocol):
             return self.predictor
@@ -75,10 +84,24 @@ class ServedModel:
         self.queue.close()
 
     def to_dict(self) -> dict[str, Any]:
-        """As OpenAI lists a model, and what can be asked of it."""
+        """As OpenAI lists a model, what can be asked of it, and what a client must know to ask."""
         context = getattr(self.predictor, "context", None)
         listed = {"id": self.name, "object": "model", "created": self.created, "owned_by": "neuropil"}
-        return {**listed, "endpoints": self.paths, "context": context if isinstance(context, int) else None}
+        known = {"endpoints": self.paths, "context": context if isinstance(context, int) else None}
+        return {**listed, **known, **self._to_ask()}
+
+    def _to_ask(self) -> dict[str, Any]:
+        model = self.predictor
+        if self.writer is not None:
+            return {"max_prompt": self.writer.longest_prompt, "max_tokens": self.config.max_tokens}
+        if isinstance(model, Classifies):
+            return {"labels": list(getattr(model, "classes", ()))}
+        if isinstance(model, Tagger):
+            return {"tags": list(model.tags)}
+        if isinstance(model, SeriesForecaster):
+            steps = {"window": model.window, "horizon": model.horizon, "step": str(model.step)}
+            return {**steps, "columns": model.columns.to_dict()}
+        return {"max_prompt": self.longest_source} if isinstance(model, Translates) else {}
 
 
 class ServedModels:

@@ -88,9 +88,11 @@ class PredictionQueue:
                     self.jobs.remove(job)
 
     def close(self) -> None:
-        """Whatever is not done is refused; what is being answered is waited for."""
-        with self.changed:
+        """Whatever waits is refused at once; what is being answered is waited for."""
+        with self.changed:  # while it is held, no job comes or goes
             self.closing = True
+            for job in self.jobs:
+                job.tell(shutting_down())
             self.changed.notify()
         self.thread.join(SECONDS_TO_JOIN)
 
@@ -101,12 +103,10 @@ class PredictionQueue:
             with self.changed:
                 while not (self.jobs or self.closing):
                     self.changed.wait()
+                if self.closing:
+                    return
                 together = self._together()
-                self.running, unanswered = len(together), (*together, *self.jobs)  # others take theirs out meanwhile
-            if self.closing:
-                for job in unanswered:
-                    job.tell(shutting_down())
-                return
+                self.running = len(together)
             self._answer(together)
             self.running = 0
 
@@ -123,8 +123,6 @@ class PredictionQueue:
 
     def _answer(self, jobs: Sequence[_Job]) -> None:
         """Where several fail together, each is tried alone."""
-        if not jobs:
-            return
         try:
             found = jobs[0].work([each for job in jobs for each in job.inputs])
         except Exception as error:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+import h11
 import uvicorn
 from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -26,19 +27,79 @@ SECONDS_TO_CLOSE = 3
 """That connections have for their last answers when all requests are done or refused."""
 KEEP_ALIVE = 75
 """Seconds that a connection may be idle: longer than clients keep them, so that none finds its own closed."""
+SECONDS_TO_TAKE = 60
+"""That a client has for what it is sent and has not read; a text that is being written waits for nobody."""
 MOST_CONNECTIONS = 1000
 
 
 class PromptProtocol(H11Protocol):
-    """A connection on which no request has come in time is closed, so that those who say nothing keep nobody out."""
+    """Whoever is slow keeps nobody out: a connection is closed on which the first request, the rest of a later one or
+    the rest of one that is answered already does not come in time, or on which an answer is not taken in time."""
+
+    coming: asyncio.TimerHandle | None = None
+    """While bytes are awaited that no request under way waits for, which has a limit of its own."""
+    taking: asyncio.TimerHandle | None = None
+    """While the client is behind with reading, or has yet to read the last that it is sent."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.loop.call_later(SECONDS_TO_SEND, self._close_silent)
+        self._watch()
 
-    def _close_silent(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._limit_taking()
+        else:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._limit_taking()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.taking = _stopped(self.taking)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.coming, self.taking = _stopped(self.coming), _stopped(self.taking)
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves it where the connection was cut
+
+    def send_400_response(self, msg: str) -> None:
+        """If no other answer has begun, to which this could not be added."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+            self._limit_taking()
+        else:
+            self.transport.abort()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.transport.abort()  # which does not wait until the last answer is taken
+
+    def _watch(self) -> None:
+        """From the first byte of a request to its last header; and from an answer to the end of the body that it did
+        not need. In between the connection is at rest, for as long as it may be kept alive."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        between = self.cycle is not None and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        if under_way or between or self.transport.is_closing():
+            self.coming = _stopped(self.coming)
+            if between and not under_way and self.timeout_keep_alive_task is None:
+                self.timeout_keep_alive_task = self.loop.call_later(KEEP_ALIVE, self.timeout_keep_alive_handler)
+        elif self.coming is None:
+            self.coming = self.loop.call_later(SECONDS_TO_SEND, self.transport.abort)
+
+    def _limit_taking(self) -> None:
+        if self.taking is None:
+            self.taking = self.loop.call_later(SECONDS_TO_TAKE, self.transport.abort)
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
 
 
 class ModelServer(uvicorn.Server):
@@ -77,6 +138,7 @@ def build(sources: Sequence[str], config: ServerConfig) -> ModelServer:
     settings = uvicorn.Config(
         app,
         http=PromptProtocol,
+        ws="none",  # there is nothing to say by WebSocket, and the guard asks none of them for a token
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=SECONDS_TO_CLOSE,

@@ -62,6 +62,25 @@ def test_a_run_whose_worker_is_killed_goes_on_in_its_folder_to_the_same_weights(
     assert steps[0] == steps[1]
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_where_a_worker_is_killed_another_says_once_how_to_go_on(rank: int, tmp_path: Path):
+    words = [*TRAIN, "--epochs", "2000", "--no-report", "--checkpoint-seconds", "0.1", "--out", "my run"]
+    launch = [*TORCHRUN, "--nproc-per-node", "2", "-m", "neuropil", *words]
+    with (tmp_path / "said").open("w") as said:
+        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        deadline = time.monotonic() + MOST_SECONDS
+        while not (tmp_path / "my run/checkpoint.safetensors").exists() and time.monotonic() < deadline:
+            assert running.poll() is None, (tmp_path / "said").read_text()
+            time.sleep(0.05)
+        os.kill(worker(running.pid, rank), signal.SIGKILL)
+        assert running.wait() == 1
+    lines = [line for line in (tmp_path / "said").read_text().splitlines() if "neuropil: " in line]
+    assert [line[line.index("neuropil: ") :] for line in lines] == [
+        "neuropil: a run needs all of its processes, but got one that ended: see what it said, "
+        "and go on with `neuropil resume 'my run'`."
+    ]
+
+
 # --- two hosts --------------------------------------------------------------------------------------------------------
 
 NAMES, ADDRESSES = ("neuropil-a", "neuropil-b"), ("10.93.7.1", "10.93.7.2")

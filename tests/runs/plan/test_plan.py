@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from command_line import said
+from neuropil.cli import main
 from neuropil.runs.plan.communication import Hardware, Traffic, traffic, waiting_seconds
 from neuropil.runs.plan.memory import Way
 from neuropil.runs.plan.plan import TrainingPlan, Wanted, plan_training
@@ -44,12 +45,39 @@ def test_with_little_memory_batches_are_divided_or_blocks_computed_again():
     assert best.way.recompute or best.way.accumulate > 1
 
 
-def test_where_nothing_fits_it_is_said_what_the_least_needs():
-    found = planned("gpt2-xl", 1, 4 * GB)
-    assert found.recommended is None
-    assert found.sentence().startswith(
-        "No way fits into the 4 GB of a device: the least, recompute, accumulate 64, needs "
+@pytest.mark.parametrize("json_option", [[], ["--json"]])
+def test_where_nothing_fits_it_is_said_how_much_would_do(json_option: list[str], capsys: pytest.CaptureFixture[str]):
+    words = ["plan", "gpt2-xl", "--memory", "4 GB", *json_option]
+    with pytest.raises(SystemExit) as exit:
+        main(words)
+    printed, complaint = capsys.readouterr()
+    assert exit.value.code == 2
+    assert ('"recommended": null' if json_option else "recompute, accumulate 64") in printed
+    assert complaint == (
+        "neuropil: training must fit into 90 % of the memory of a device, but got 25.7 GB for 4 GB (recompute, "
+        "accumulate 64, the way that needs least): "
+        "it takes --memory 28.6GB or --gpus 16 of this memory, or a smaller model.\n"
     )
+    for enough, less in ((["--memory", "28.6GB"], ["--memory", "28.5GB"]), (["--gpus", "16"], ["--gpus", "8"])):
+        assert "Recommended: " in said(capsys, *words[:4], *enough)
+        said(capsys, *words[:4], *less, code=2)
+
+
+def test_where_more_devices_do_not_help_none_are_named(capsys: pytest.CaptureFixture[str]):
+    """DDP keeps the whole model on each."""
+    complaint = said(capsys, "plan", "mlp", "--memory", "1KB", code=2)
+    assert "it takes --memory " in complaint
+    assert "--gpus" not in complaint
+
+
+def test_memory_is_that_of_a_moment_which_is_named(capsys: pytest.CaptureFixture[str]):
+    """With recomputation the most is needed before there are gradients."""
+    (way,) = planned("gpt2", 1, 80 * GB, Wanted(recompute=True)).ways
+    assert way.memory.gradients == 0
+    printed = said(capsys, "plan", "gpt2", "--recompute", "--precision", "bfloat16").splitlines()
+    head = next(number for number, line in enumerate(printed) if line.startswith("Memory of a device, at the moment"))
+    cells = dict(zip(printed[head + 1].split("\t"), printed[head + 2].split("\t"), strict=True))
+    assert (cells["gradients"], cells["moment"]) == ("0 bytes", "start of the backward pass")
 
 
 def test_a_way_that_is_asked_for_is_planned_alone():
@@ -118,7 +146,7 @@ def test_the_command_prints_and_recommends(capsys: pytest.CaptureFixture[str]):
     printed = said(capsys, *words)
     for part in (
         "1,557,611,200 parameters",
-        "Memory of a device:",
+        "Memory of a device, at the moment of an update when it needs the most",
         "reduce-scatter",
         "Recommended: fsdp 8",
         "Assumed: ",
@@ -176,6 +204,11 @@ def test_an_example_costs_the_same_where_the_data_has_fewer_than_a_batch_or_an_u
         (
             "gpt2 --memory much",
             "--memory must be a size above 0 with its unit, but got 'much': write for instance 80GB.",
+        ),
+        (
+            "gpt2 --memory 80 GB",
+            "neuropil plan gpt2 takes only options after its name, but got 'GB' after --memory 80: "
+            "quote a value of several words, as in --memory '80 GB'.",
         ),
         ("gpt2 --memory 80", "--memory must be a size above 0 with its unit, but got '80': write for instance 80GB."),
         (

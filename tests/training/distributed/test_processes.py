@@ -48,15 +48,21 @@ def test_a_process_that_is_alone_sends_nothing(tmp_path: Path):
 
 
 def test_a_lost_connection_is_told_in_one_sentence():
-    def fail(words: str, world: World) -> None:
-        with world.watching():
+    def fail(words: str, world: World, folder: Path | None = None) -> None:
+        with world.watching(folder):
             raise RuntimeError(words)
 
     closed = "[../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer"
     with pytest.raises(LostProcessError) as error:
         fail(closed, World(0, 2))
     assert str(error.value) == (
-        "a run needs all of its processes, but got one that ended: see what it said, and go on with neuropil resume."
+        "a run needs all of its processes, but got one that ended: see what it said, and start again."
+    )
+    with pytest.raises(LostProcessError) as error:
+        fail(closed, World(0, 2), Path("runs/my vit"))
+    assert str(error.value) == (
+        "a run needs all of its processes, but got one that ended: see what it said, and go on with "
+        "`neuropil resume 'runs/my vit'`."
     )
     with pytest.raises(RuntimeError, match="sizes do not match"):
         fail("sizes do not match", World(0, 2))

@@ -81,7 +81,7 @@ def transformer_memory(
     earlier = gradients if way.accumulate > 1 else 0.0  # of the batches before
     moments = {
         "end of the forward pass": (gradients, kept + ends + stream + casts, logits + table, sent + gathered),
-        "begin of the backward pass": (
+        "start of the backward pass": (
             earlier,
             kept + ends + casts + again + passing,
             table,
@@ -100,4 +100,4 @@ def measured_memory(model: MeasuredShape, way: Way, batch: int, *, average: bool
     weights = SINGLE * model.parameters
     sent = weights if way.data > 1 else 0
     kept, activations = weights * (2 if average else 1), batch * model.example_bytes
-    return Memory(kept, weights, model.moments, activations, communication=sent)
+    return Memory(kept, weights, model.moments, activations, communication=sent, moment="peak of a measured update")

@@ -4,10 +4,12 @@ plan = plan_training("gpt2-xl", published_options("gpt2-xl"), {}, hardware, Want
 plan.ways, plan.recommended, plan.command(plan.recommended)
 """
 
+import contextlib
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from neuropil.config import Config, words_for
@@ -22,6 +24,8 @@ HEADROOM = 0.9
 """Of the memory of a device, for a way that is said to fit: kernels, the allocator and NCCL need some too."""
 ABOUT_AS_FAST = 1.02
 """A difference that is less than what the formulas leave out."""
+MOST_DEVICES = 2**14
+"""That are looked at for one on which a way fits."""
 SAID = ("batch_size", "accumulate", "precision", "optimizer")
 """Options that a command has from the way that it starts."""
 
@@ -82,8 +86,12 @@ class TrainingPlan:
     batch: int
     """Sequences or examples of an update, of all devices."""
     precision: str
-    ways: Sequence[PlannedWay]
+    ways_on: "Callable[[Hardware], Sequence[PlannedWay]]"
     command: Callable[[PlannedWay], str]
+
+    @cached_property
+    def ways(self) -> Sequence[PlannedWay]:
+        return self.ways_on(self.hardware)
 
     @property
     def recommended(self) -> PlannedWay | None:
@@ -105,19 +113,43 @@ class TrainingPlan:
             "recommended": chosen,
         }
 
-    def sentence(self) -> str:
-        best, room = self.recommended, f"{written(self.hardware.memory)} of a device"
-        if best is None:
-            least = min(self.ways, key=lambda each: each.memory.total)
-            return (
-                f"No way fits into the {room}: the least, {least.name}, needs {written(least.memory.total)}. "
-                "Take more devices, or a shorter context."
-            )
+    def sentence(self, best: PlannedWay) -> str:
         return (
-            f"Recommended: {best.name}. It needs {written(best.memory.total)} of the {room}, and makes an update in "
-            f"about {best.seconds:.3g} seconds, in which each device is {100 * best.efficiency:.0f} % as efficient as "
-            "one alone."
+            f"Recommended: {best.name}. It needs {written(best.memory.total)} of the {written(self.hardware.memory)} "
+            f"of a device, and makes an update in about {best.seconds:.3g} seconds, in which each device is "
+            f"{100 * best.efficiency:.0f} % as efficient as one alone."
         )
+
+    def refusal(self) -> InputError:
+        """Where no way fits: how much memory, or how many devices, would do."""
+        least = min(self.ways, key=lambda each: each.memory.total)
+        rule = f"training must fit into {100 * HEADROOM:.0f} % of the memory of a device"
+        sizes = f"{written(least.memory.total)} for {written(self.hardware.memory)}"
+        got = f"{sizes} ({least.name}, the way that needs least)"
+        more = self.devices_that_fit()
+        ways_out = [f"--memory {written(_rounded_up(least.memory.total / HEADROOM)).replace(' ', '')}"]
+        ways_out += [f"--gpus {more} of this memory"] if more is not None else []
+        return InputError(rule, got=got, fix=f"it takes {' or '.join(ways_out)}, or a smaller model")
+
+    def devices_that_fit(self) -> int | None:
+        """How many there must be of these devices, doubled until a way fits; None where no number would do."""
+        devices = self.hardware.devices
+        while devices < MOST_DEVICES:
+            devices *= 2
+            with contextlib.suppress(InputError):  # of a batch or a host that cannot be divided so
+                if any(each.fits for each in self.ways_on(replace(self.hardware, devices=devices))):
+                    return devices
+        return None
+
+
+def _rounded_up(size: float) -> float:
+    """To the three digits that are written."""
+    unit = 10.0 ** (math.floor(math.log10(size)) - 2)
+    return math.ceil(size / unit) * unit
+
+
+Planner = Callable[[Way, int, Hardware], PlannedWay]
+"""A way, with so many examples on a device at once, on this hardware."""
 
 
 def plan_training(
@@ -135,14 +167,16 @@ def _plan_published(
     model, training = transformer(options), options.training
     half, average = training.precision == "bfloat16", bool(training.average)
 
-    def planned(way: Way, batch: int) -> PlannedWay:
+    def planned(way: Way, batch: int, hardware: Hardware) -> PlannedWay:
         own = {"half": half, "optimizer": training.optimizer, "average": average}
         tokens = batch * way.accumulate * model.context
         flops = [model.flops(tokens, way.tensor, recompute=recompute) for recompute in (False, way.recompute)]
         needed = transformer_memory(model, way, batch, **own)
         return _planned(way, batch, needed, traffic(model, way, batch, half=half), flops, hardware)
 
-    ways = [*_ways(training, hardware, wanted, _tensor_sizes(model, hardware, wanted), planned)]
+    def ways_on(hardware: Hardware) -> Sequence[PlannedWay]:
+        return [*_ways(training, hardware, wanted, _tensor_sizes(model, hardware, wanted), planned)]
+
     sizes = {
         "width": model.width,
         "heads": model.heads,
@@ -152,7 +186,7 @@ def _plan_published(
     }
     others = {key: value for key, value in given.items() if key not in SAID}
     command = _command("gpt2", sizes | others, training, hardware)
-    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways, command)
+    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways_on, command)
 
 
 def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted) -> TrainingPlan:
@@ -164,15 +198,17 @@ def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted
             raise InputError(rule, got=f"{name!r}", fix=f"leave it out, or plan {', '.join(PUBLISHED)}")
     model, training = measured(name, given)
 
-    def planned(way: Way, batch: int) -> PlannedWay:
+    def planned(way: Way, batch: int, hardware: Hardware) -> PlannedWay:
         flops = [batch * way.accumulate * model.example_flops] * 2
         needed = measured_memory(model, way, batch, average=bool(training.average))
         return _planned(way, batch, needed, traffic(model, way, batch, half=False), flops, hardware)
 
-    simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)
+    def ways_on(hardware: Hardware) -> Sequence[PlannedWay]:
+        simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)
+        return [*_ways(training, hardware, simple, [1], planned)]
+
     command = _command(name, {key: value for key, value in given.items() if key not in SAID}, training, hardware)
-    ways = [*_ways(training, hardware, simple, [1], planned)]
-    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways, command)
+    return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways_on, command)
 
 
 def _ways(
@@ -180,7 +216,7 @@ def _ways(
     hardware: Hardware,
     wanted: Wanted,
     tensor_sizes: Sequence[int],
-    planned: Callable[[Way, int], PlannedWay],
+    planned: Planner,
 ) -> Iterator[PlannedWay]:
     """From the simplest to the most involved; each with as few batches one after the other as make it fit. Where a
     batch has too few examples for all devices, there is no way."""
@@ -199,7 +235,7 @@ def _ways(
                 if data > 1 and wanted.parallel not in (None, parallel):
                     continue
                 way = Way(parallel, data, tensor, recompute, training.accumulate)
-                yield _fewest_batches(way, _batch_of(training), planned)
+                yield _fewest_batches(way, _batch_of(training), lambda way, batch: planned(way, batch, hardware))
 
 
 def _batch_of(training: TrainingConfig) -> int:

@@ -50,6 +50,6 @@ def _read(store: Any, key: str) -> str:
 
 def _wait(until: float, missing: str) -> None:
     if time.monotonic() > until:
-        fix = "see what it said, and go on with neuropil resume"
+        fix = "see what it said, and start again"
         raise LostProcessError("a run needs all of its processes", got=missing, fix=fix)
     time.sleep(SECONDS_BETWEEN_LOOKS)

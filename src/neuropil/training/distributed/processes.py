@@ -11,6 +11,7 @@ import atexit
 import functools
 import json
 import os
+import shlex
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,15 +138,16 @@ class World:
         return sent.numpy().tobytes()
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self, folder: Path | None = None) -> Iterator[None]:
         """Around what all do together: where another process has ended, one sentence takes the place of what the
-        connection says."""
+        connection says, with the `folder` of the run where there is one already."""
         try:
             yield
         except RuntimeError as error:
             if self.alone or not _is_of_connection(error):
                 raise
-            fix = "see what it said, and go on with neuropil resume"
+            way_on = "start again" if folder is None else f"go on with `neuropil resume {shlex.quote(str(folder))}`"
+            fix = f"see what it said, and {way_on}"
             raise LostProcessError("a run needs all of its processes", got="one that ended", fix=fix) from error
 
 
