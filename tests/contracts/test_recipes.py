@@ -25,7 +25,7 @@ from neuropil.training.history import read_history
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
 FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
-FEW_SCORED = {"classifier_updates": 20, "scored_samples": 50}
+FEW_SCORED = {"classifier_updates": 20, "scored_samples": 50, "test": 0.8}
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
     "activations": {"hidden_sizes": (8,), "epochs": 1, "repeats": 1},
@@ -45,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
         name: {"hidden_size": 16, "embedding_size": 8, "epochs": 1, "batch_size": 512}
         for name in ("rnn", "lstm", "gru", "mingru")
     },
-    "text_classifier": {"hidden_size": 8, "embedding_size": 8, **FEW_TEXTS},
+    "text_classifier": {"hidden_size": 8, "embedding_size": 8, "bigrams": 64, **FEW_TEXTS},
     "tagger": {"hidden_size": 8, "embedding_size": 8, "epochs": 1, "batch_size": 512},
     "forecaster": {"hidden_size": 4, "epochs": 1},
     "captioner": {"scenes": 60, "width": 4, "hidden_size": 8, "embedding_size": 8, "attention_size": 8, "epochs": 1},
@@ -88,7 +88,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "feed_forward": 16,
         "context": 64,
         "vocabulary_size": 400,
-        "updates": 10,
+        "epochs": 1,
     },
     "bert_classifier": {
         "width": 16,

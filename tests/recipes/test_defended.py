@@ -19,7 +19,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "predictive_coding": {"hidden_sizes": (8,), "steps": 4, "classifier_updates": 1, "scored_samples": 10},
 }
 QUICK: dict[str, Any] = {
-    "updates": 3,
+    "epochs": 1,
     "attack_steps": 2,
     "test": 0.02,
     "validation": 0.02,

@@ -89,6 +89,7 @@ def test_the_synthetic_surface_has_no_batches_and_so_no_sgd(tmp_path: Path):
     assert [result.name for result in study.evaluate()] == ["adam", "gradient descent", "momentum", "rmsprop", "adamw"]
 
 
+@pytest.mark.slow
 def test_with_its_defaults_adam_ends_lower_than_gradient_descent(tmp_path: Path):
     adam, descent, *_ = neuropil.train("optimizers", out=tmp_path / "run", show_progress=False).results
     assert (adam.name, descent.name) == ("adam", "gradient descent")

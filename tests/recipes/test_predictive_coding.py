@@ -111,7 +111,8 @@ def test_the_report_scores_samples_as_those_of_generative_models_are(run: Run):
     ]
 
 
-@pytest.mark.parametrize("direction", [pytest.param("up", marks=pytest.mark.slow), "down"])
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["up", "down"])
 def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
     run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, direction=direction, **SMALL)
     model = run.model
@@ -127,6 +128,7 @@ def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
         )
 
 
+@pytest.mark.slow
 def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     names, features, target = diabetes()
     rows = np.column_stack([features, target])

@@ -9,7 +9,7 @@ def test_a_run_that_goes_while_it_is_compared_is_compared_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ):
     folder = tmp_path_factory.mktemp("compared") / "mlp"
-    run = train("mlp", out=folder, updates=3, hidden_sizes=(4,), report=False, show_progress=False)
+    run = train("mlp", out=folder, epochs=1, hidden_sizes=(4,), report=False, show_progress=False)
     read, metrics = list[str](), run.metrics
 
     def once(self: Run) -> dict[str, float]:

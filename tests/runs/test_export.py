@@ -37,7 +37,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def small(name: str, folder: Path, **options: Any) -> Run:
-    chosen = {key: value for key, value in SMALL[name].items() if key != "epochs"} | {"updates": 2} | options
+    chosen = {**SMALL[name], "epochs": 1, **options}
     return neuropil.train(name, out=folder, report=False, show_progress=False, **chosen)
 
 

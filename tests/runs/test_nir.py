@@ -187,14 +187,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_nir_cannot_say_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     options, sentence = REFUSED[name]
-    run = trained(tmp_path / "run", **{"hidden_sizes": (8,), "updates": 1} | options)
+    run = trained(tmp_path / "run", **{"hidden_sizes": (8,), "epochs": 1} | options)
     complained = said(capsys, "export", str(run.folder), "--format", "nir", code=2)
     assert " ".join(complained.split()) == f"neuropil: {sentence}"
     assert not list(run.folder.glob("*nir*"))
 
 
 def test_a_network_without_spikes_is_refused(tmp_path: Path):
-    run = neuropil.train("mlp", out=tmp_path / "run", updates=1, report=False, show_progress=False)
+    run = neuropil.train("mlp", out=tmp_path / "run", epochs=1, report=False, show_progress=False)
     with pytest.raises(RunError) as error:
         run.export("nir")
     fix = "train a spiking_classifier, or export it as ONNX"
@@ -203,7 +203,7 @@ def test_a_network_without_spikes_is_refused(tmp_path: Path):
 
 def test_a_run_on_data_in_memory_is_exported_with_inputs(tmp_path: Path):
     pictures, targets = (part[:200] for part in digits())
-    run = trained(tmp_path / "run", data=(pictures, targets), hidden_sizes=(8,), updates=1)
+    run = trained(tmp_path / "run", data=(pictures, targets), hidden_sizes=(8,), epochs=1)
     with pytest.raises(RunError) as error:
         run.export("nir")
     rule = f"{run.folder} does not hold its data, which was in memory"

@@ -17,7 +17,7 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("table")
     rows = [f"{number},{number % 7},{3 * number + 100}" for number in range(60)]
     (folder / "table.csv").write_text("\n".join(["a,b,price", *rows]), encoding="utf-8")
-    options = {"target": "price", "hidden_sizes": (4,), "updates": 3, "show_progress": False, "report": False}
+    options = {"target": "price", "hidden_sizes": (4,), "epochs": 1, "show_progress": False, "report": False}
     return neuropil.train("mlp", data=folder / "table.csv", out=folder / "run", **options)
 
 

@@ -41,7 +41,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "feed_forward": 16,
         "context": 32,
         "vocabulary_size": 300,
-        "updates": 2,
+        "epochs": 1,
     },
     "bert": {
         "width": 16,
@@ -50,9 +50,9 @@ SMALL: dict[str, dict[str, Any]] = {
         "feed_forward": 16,
         "context": 32,
         "vocabulary_size": 300,
-        "updates": 2,
+        "epochs": 1,
     },
-    "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
+    "vit": {"width": 16, "heads": 2, "layers": 2, "epochs": 1},
     "clip": {
         "vision_width": 16,
         "vision_heads": 2,
@@ -61,7 +61,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "text_heads": 2,
         "text_layers": 2,
         "scenes": 300,
-        "updates": 2,
+        "epochs": 1,
     },
 }
 

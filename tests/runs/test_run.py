@@ -654,7 +654,7 @@ CAPTIONED = [(Image.fromarray(image), f"the digit {label}") for image, label in 
 def test_every_kind_of_data_is_learned_asked_and_evaluated_in_memory(
     name: str, data: Any, more: Any, options: dict[str, Any], tmp_path: Path
 ):
-    run = neuropil.train(name, data=data, updates=2, out=tmp_path / "run", report=False, show_progress=False, **options)
+    run = neuropil.train(name, data=data, epochs=1, out=tmp_path / "run", report=False, show_progress=False, **options)
     assert " in memory)" in run.settings["facts"]["source"]
     assert len(run.predict(more)) == (2 if name == "forecaster" else 1)
     said: list[str] = []

@@ -161,6 +161,7 @@ def test_deterministic_updates_get_stuck_in_mixtures_of_patterns_where_annealed_
     assert found.stuck(found.stochastic) < 0.01
 
 
+@pytest.mark.slow
 def test_annealed_updates_find_the_lowest_of_all_states_more_often():
     weight = torch.randn(16, 16, generator=generator(), dtype=torch.double)
     boltzmann = BoltzmannMachine((weight + weight.mT).fill_diagonal_(0), torch.zeros(16).double(), off=-1.0)

@@ -36,7 +36,7 @@ def live(folder: Path) -> list[str]:
     from neuropil.runs.start import resume, train
 
     quiet: dict[str, Any] = {"show_progress": False, "report": False}
-    run = train("mlp", out=folder / "mlp", updates=3, hidden_sizes=(4,), **quiet)
+    run = train("mlp", out=folder / "mlp", epochs=1, hidden_sizes=(4,), **quiet)
     resume(run.folder, show_progress=False)
     loaded = neuropil.load(run.save(folder / "sent.zip"))
     loaded.evaluate()
@@ -44,7 +44,7 @@ def live(folder: Path) -> list[str]:
         loaded.export("onnx", folder / "mlp.onnx")
     table = folder / "table.csv"
     table.write_text("a,b,kind\n" + "".join(f"{n},{n % 3},{'xy'[n % 2]}\n" for n in range(40)))
-    train("mlp", data=table, target="kind", out=folder / "rows", updates=3, hidden_sizes=(4,), **quiet).predict(table)
+    train("mlp", data=table, target="kind", out=folder / "rows", epochs=1, hidden_sizes=(4,), **quiet).predict(table)
     words = folder / "words.txt"
     words.write_text(
         "".join(f"the quick brown fox {n} jumps over the lazy dog {n % 7} and the cat\n" for n in range(600))

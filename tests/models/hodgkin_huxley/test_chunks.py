@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -33,6 +34,15 @@ def test_chunks_change_no_bit(neuron_steps: int, monkeypatch: pytest.MonkeyPatch
     assert [len(whole[place]) > 2 for place in (0, 6, 12)] == [True] * 3  # spikes of each
 
 
+@pytest.fixture
+def heard_interrupts() -> Iterator[None]:
+    """Also where whoever started the tests had interrupts ignored, as a shell does of what runs behind it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_interrupts")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_ends_what_is_under_way_with_its_chunk(threads: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(chunks, "NEURON_STEPS", 1)

@@ -41,7 +41,7 @@ def test_the_scale_of_the_weights_changes_no_answer():
     before = model(inputs).argmax(-1)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(37.0)
+            parameter.mul_(32.0)  # a power of two: products and sums have the same digits
     assert torch.equal(model(inputs).argmax(-1), before)
 
 

@@ -215,6 +215,7 @@ def test_the_loss_of_the_base_model_is_the_cross_entropy_over_all_words():
     )
 
 
+@pytest.mark.slow
 def test_neighbours_by_negative_sampling_are_those_of_the_base_model():
     """On Python's documentation, with its 300 most frequent words. Both models share about 42 % of the neighbours (48 %
     after ten passes of the base model); negative sampling with two seeds shares 60 % with itself."""

@@ -28,7 +28,7 @@ TINY: dict[str, Any] = {
     "feed_forward": 20,
     "context": 24,
     "vocabulary_size": 280,
-    "updates": 3,
+    "epochs": 1,
 }
 
 

@@ -31,8 +31,7 @@ def test_what_the_dead_have_left_is_not_answered():
     with pytest.raises(LostProcessError) as error:
         name_attempt(store, 0, 2, timedelta(seconds=0.2))
     assert str(error.value) == (
-        "a run needs all of its processes, but got 1 that did not come: see what it said, and go on with "
-        "neuropil resume."
+        "a run needs all of its processes, but got 1 that did not come: see what it said, and start again."
     )
     with pytest.raises(LostProcessError):
         name_attempt(store, 1, 2, timedelta(seconds=0.2))
