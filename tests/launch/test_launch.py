@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from neuropil.recipes import recipe
 
 ROOT = Path(__file__).parents[2]
 SLURM, JOB = ROOT / "launch" / "slurm.sh", ROOT / "launch" / "kubernetes.yaml"
+PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+SHELLCHECK = shutil.which("shellcheck", path=PROGRAMS)
 SCHEMA = json.loads(Path(__file__).with_name("pytorchjob-v1.json").read_text())
 
 
@@ -94,13 +97,22 @@ def test_the_mounts_of_the_job_are_its_volumes_and_its_words_those_of_neuropil()
     assert str(read.out).startswith("/shared/")
 
 
+def test_the_image_holds_files_that_there_are_and_installs_the_versions_that_were_tested():
+    lines = [line.split() for line in (ROOT / "launch" / "Dockerfile").read_text().splitlines()]
+    copied = [path for line in lines if line[:1] == ["COPY"] for path in line[1:-1]]
+    assert copied
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    assert [line[-3:] for line in lines if line[:1] == ["RUN"]] == [["--constraint", "constraints.txt", "."]]
+    assert "constraints.txt" in copied
+
+
 def test_the_batch_file_is_a_program_of_bash():
     subprocess.run(["bash", "-n", SLURM], check=True)
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing():
-    found = subprocess.run(["shellcheck", SLURM], capture_output=True, text=True)
+    found = subprocess.run([str(SHELLCHECK), SLURM], capture_output=True, text=True)
     assert found.stdout == ""
 
 

@@ -23,6 +23,13 @@ def test_without_the_token_nothing_is_answered_but_health(guarded: Served):
     assert guarded.ask("/healthz").json() == {"alive": True, "ready": True}
     assert guarded.ask("/healthz/ready").status_code == 200
     assert [model.id for model in guarded.openai.models.list()] == ["lstm"]
+    assert guarded.ask("/v1/models", headers={"authorization": "bearer secret"}).status_code == 200
+
+
+def test_a_load_balancer_may_ask_for_the_head_of_its_health_alone(guarded: Served):
+    for path in ("/healthz", "/healthz/ready"):
+        answer = guarded.http.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_a_request_may_be_so_large(guarded: Served):

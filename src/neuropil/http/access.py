@@ -39,7 +39,10 @@ def from_another_site(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def bearer(headers: Mapping[str, str]) -> str:
-    return headers.get("authorization", "").removeprefix("Bearer ")
+    """The token, whatever the case in which its scheme is written."""
+    given = headers.get("authorization", "")
+    scheme, _, token = given.partition(" ")
+    return token if scheme.lower() == "bearer" else given
 
 
 def _hostname(host: str) -> str:

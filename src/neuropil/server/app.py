@@ -26,6 +26,7 @@ from neuropil.tasks.predictor import Generates
 
 T = TypeVar("T")
 MODELS = "/v1/models"
+ASKED_BY_BALANCERS = ["GET", "HEAD"]
 SECONDS_OF_SILENCE = 15
 """After which a stream says that it is still there, to whatever stands between it and the client."""
 
@@ -54,12 +55,12 @@ def create_app(
 
 
 def add_state(app: FastAPI, models: ServedModels, figures: Figures, draining: Draining) -> None:
-    @app.get("/healthz")
+    @app.api_route("/healthz", methods=ASKED_BY_BALANCERS)
     async def health() -> JSONResponse:
         state = {"alive": models.alive, "ready": models.alive and not draining}
         return JSONResponse(state, 200 if state["alive"] else 503)
 
-    @app.get("/healthz/ready")
+    @app.api_route("/healthz/ready", methods=ASKED_BY_BALANCERS)
     async def ready() -> JSONResponse:
         state = {"alive": models.alive, "ready": models.alive and not draining}
         return JSONResponse(state, 200 if state["ready"] else 503)
