@@ -70,7 +70,7 @@ lock: .venv/core ## write requirements.lock: every package with its hash, under 
 	$(BIN)/python release/lock.py
 
 audit: .venv/release ## compare requirements.lock with the vulnerabilities that PyPI knows (needs a network)
-	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip
+	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip --strict
 
 sbom: .venv/release ## the bill of materials of .venv as CycloneDX JSON, in build/sbom.cdx.json
 	@mkdir -p build

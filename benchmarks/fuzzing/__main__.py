@@ -18,8 +18,10 @@ from benchmarks.fuzzing.readers import READERS
 from benchmarks.fuzzing.worker import ALLOCATED, PATIENCE, Result, fuzz, quiet
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
+from neuropil.runs.environment import environment
 
 HEADER = ["reader", "cases", "distinct outcomes", "faults", "seconds", "slowest case", "peak memory", "bound"]
+HEADER += ["processor"]  # rows of several machines may stand in one table
 ABOUT = (
     "Files and requests that were damaged at random and by design, after `make fuzz`: no case may end a process, take "
     f"{PATIENCE:g} seconds, take more memory than the bound, ask for {ALLOCATED} times as much, or show a user "
@@ -72,7 +74,8 @@ def publish_rows(rows: list[list[str]]) -> None:
 def row(name: str, result: Result) -> list[str]:
     numbers = f"{result.cases:,}", f"{result.outcomes:,}", f"{len(result.faults):,}", f"{result.seconds:,.0f}"
     bound = f"{READERS[name].bound / 1e6:,.0f} MB"
-    return [name, *numbers, f"{result.slowest:.2f} s", f"{result.memory / 1e6:,.0f} MB", bound]
+    peak, processor = f"{result.memory / 1e6:,.0f} MB", environment()["processor"]
+    return [name, *numbers, f"{result.slowest:.2f} s", peak, bound, processor]
 
 
 if __name__ == "__main__":

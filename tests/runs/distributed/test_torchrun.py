@@ -42,22 +42,41 @@ def worker(agent: int, rank: int) -> int:
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_run_whose_worker_is_killed_goes_on_in_its_folder_to_the_same_weights(rank: int, tmp_path: Path):
-    words = [*TRAIN, "--epochs", "80", "--no-report", "--checkpoint-seconds", "0.1"]
-    launch = [*TORCHRUN, "--nproc-per-node", "2", "--max-restarts", "1", "-m", "neuropil", *words]
-    with (tmp_path / "said").open("w") as said:
-        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+    require_restarted_alike([*TRAIN, "--epochs", "80"], "checkpoint.safetensors", rank, tmp_path)
+
+
+@pytest.mark.parametrize("way", ["--parallel=fsdp", "--tensor-parallel=2"])
+def test_a_divided_run_whose_worker_is_killed_goes_on_from_its_shares_to_the_same_weights(way: str, tmp_path: Path):
+    text = "".join(
+        f"the {number % 7} men sang of {number % 5} ships, and {number % 3} came home\n" for number in range(900)
+    )
+    (tmp_path / "text.txt").write_text(text)
+    words = ["train", "gpt2", "--data", "text.txt", "--width", "16", "--heads", "2", "--layers", "2", "--context", "16"]
+    words += ["--dropout", "0", "--attention-dropout", "0", "--optimizer", "sgd", "--learning-rate", "0.05"]
+    require_restarted_alike([*words, "--epochs", "4"], "checkpoint/step-*", 1, tmp_path, way)
+
+
+def require_restarted_alike(words: Sequence[str], checkpoint: str, rank: int, folder: Path, *way: str) -> None:
+    """The process of this rank is killed after the first checkpoint; `way` is not for the one process beside which the
+    run is held."""
+    words = [*words, "--no-report"]
+    launch = [*TORCHRUN, "--nproc-per-node", "2", "--max-restarts", "1", "-m", "neuropil", *words, *way]
+    with (folder / "said").open("w") as said:
+        running = subprocess.Popen(
+            [*launch, "--checkpoint-seconds", "0.1"], cwd=folder, env=environment(), stdout=said, stderr=said
+        )
         deadline = time.monotonic() + MOST_SECONDS
-        while not list(tmp_path.glob("runs/*/checkpoint.safetensors")) and time.monotonic() < deadline:
-            assert running.poll() is None, (tmp_path / "said").read_text()
+        while not list(folder.glob(f"runs/*/{checkpoint}")) and time.monotonic() < deadline:
+            assert running.poll() is None, (folder / "said").read_text()
             time.sleep(0.05)
         os.kill(worker(running.pid, rank), signal.SIGKILL)
-        assert running.wait() == 0, (tmp_path / "said").read_text()
-    (folder,) = (tmp_path / "runs").iterdir()
+        assert running.wait() == 0, (folder / "said").read_text()
+    (run,) = (folder / "runs").iterdir()
     subprocess.run(
-        [sys.executable, "-m", "neuropil", *words, "--out", "one"], cwd=tmp_path, env=environment(), check=True
+        [sys.executable, "-m", "neuropil", *words, "--out", "one"], cwd=folder, env=environment(), check=True
     )
-    require_same(folder, tmp_path / "one")
-    rows = [read_history(run / "metrics.jsonl") for run in (folder, tmp_path / "one")]
+    require_same(run, folder / "one")
+    rows = [read_history(each / "metrics.jsonl") for each in (run, folder / "one")]
     steps = [[row["step"] for row in part if row["kind"] == "train"] for part in rows]
     assert steps[0] == steps[1]
 
