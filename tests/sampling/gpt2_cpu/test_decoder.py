@@ -2,7 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from neuropil.parts.blocks import HIDDEN
 from neuropil.parts.multi_head import remove_heads
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
 
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 def gpt2(**options: Any) -> GPT2:
