@@ -2,14 +2,10 @@
 
     seconds for a token  ≥  bytes of all weights / bytes a second that the memory delivers
 
-Hence fewer bytes are faster. Weights are held as
-
-    float32     the model's own, in the model's own memory
-    bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
-    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij from −127 to 127: an error of at most s_i / 2
-
-and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always.
-Where there is no Numba, PyTorch computes with widened weights.
+Hence fewer bytes are faster. `matrix.py` says how weights are held in float32, bfloat16, int8 and int4. What is multiplied
+with whole numbers is rounded to 16 bits for it, in groups that have a scale each; everything else (sums, norms, biases,
+the keys and values of attention) is single precision always. Where there is no Numba, PyTorch computes with widened
+weights.
 """
 
 import warnings
@@ -108,7 +104,7 @@ class FastDecoderState:
 
 class FastDecoder:
     """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used
-    where they are, and what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its
+    where they are, and what it learns later holds here too; in the others it may be dropped, which frees its
     memory."""
 
     @torch.no_grad()

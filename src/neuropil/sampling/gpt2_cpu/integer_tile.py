@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from neuropil.parts.compilation import compiled, compiled_in_any_order
-from neuropil.sampling.gpt2_cpu.matrix import BLOCK, NIBBLES, PAIRS, REGISTER
+from neuropil.sampling.gpt2_cpu.matrix import BLOCK, LARGEST, NIBBLES, PAIRS, REGISTER, TINY
 from neuropil.sampling.gpt2_cpu.tile import (
     CONTRACT,
     FLOAT,
@@ -41,7 +41,6 @@ from neuropil.sampling.gpt2_cpu.tile import (
 
 PARTS = PAIRS // LANES
 INT16, BFLOAT16 = ir.IntType(16), types.uint16
-LARGEST = np.float32(32767)
 
 
 @compiled
@@ -50,9 +49,8 @@ def num_groups(columns):
 
 
 @compiled_in_any_order
-def round_rows(whole, scale, x):
-    """Every row of x as whole numbers, filled up with zeros, and what each group of them is to be multiplied with."""
-    columns = x.shape[1]
+def round_rows(whole, scale, x, columns):
+    """So many columns of x as whole numbers, filled up with zeros, and what each group is to be multiplied with."""
     bits, largest, inverse = x.view(np.int32), np.empty(REGISTER, np.int32), np.empty(REGISTER, np.float32)
     for row in range(x.shape[0]):
         whole[row, columns:] = 0
@@ -64,9 +62,9 @@ def round_rows(whole, scale, x):
                     largest[place] = max(largest[place], bits[row, register + place] & np.int32(0x7FFFFFFF))
             for group in range(PAIRS):
                 size = np.int32(max(largest[2 * group], largest[2 * group + 1])).view(np.float32)
-                scale[row, start // BLOCK * PAIRS + group] = size / LARGEST
-                fits = np.float32(1e-30) < size < np.float32(np.inf)  # what is no number makes its group's scale so
-                inverse[2 * group] = inverse[2 * group + 1] = LARGEST / size if fits else np.float32(0)
+                scale[row, start // BLOCK * PAIRS + group] = size / np.float32(LARGEST)
+                fits = np.float32(TINY) < size < np.float32(np.inf)  # what is no number makes its group's scale so
+                inverse[2 * group] = inverse[2 * group + 1] = np.float32(LARGEST) / size if fits else np.float32(0)
             for register in range(start, min(start + BLOCK, columns), REGISTER):
                 for place in range(min(REGISTER, columns - register)):
                     value = x[row, register + place] * inverse[place]
@@ -74,8 +72,8 @@ def round_rows(whole, scale, x):
 
 
 def integer_dots_with(vectors: int) -> Callable[..., Any]:
-    """`dots(weights, rows, groups, scaled, whole, scale, first)`: of these four rows of weights, whose groups are scaled
-    by the rows `scaled` of `groups`, with this many rows of whole numbers from `first` on."""
+    """`dots(weights, rows, groups, scaled, whole, scale, first)`: of these four rows of weights, whose groups are
+    multiplied with the rows `scaled` of `groups`, with this many rows of whole numbers from `first` on."""
 
     def dots(typing, weights, rows, groups, scaled, whole, scale, first):
         def code(context, builder, signature, arguments):

@@ -89,7 +89,7 @@ def integer_linear(y, matrix, x, added, team):
     whole = np.empty((x.shape[0], columns), np.int16)
     scale = np.empty((x.shape[0], num_groups(columns)), np.float32)
     wide = np.empty((WEIGHTS, columns if x.shape[0] > 1 else 0), np.int16)
-    round_rows(whole, scale, x)
+    round_rows(whole, scale, x, matrix.columns)
     for first in range(mine.start, mine.start + apart(mine)):
         places, distinct = streams(first, mine)
         if x.shape[0] == 1:

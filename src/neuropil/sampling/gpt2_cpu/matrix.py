@@ -28,6 +28,8 @@ BY_GROUP = "row (block register lane pair) -> row (block lane) (register pair)"
 FROM_GROUPS = "row (block lane) (register pair) -> row (block register lane pair)"
 TO_COLUMNS = "row (block lane) -> row (block register lane pair)"
 IN_BLOCK = {"lane": PAIRS, "pair": 2}
+LARGEST, TINY = 32767, 1e-30
+"""Of numbers in 16 bits; and where a group of single ones is too small to be told from zero."""
 ROWS_AT_ONCE = 64
 """Of a matrix that is rounded: what is made of them stays in the processor's cache."""
 LEVELS = (-8.5, -8.0, -7.5, -7.0)
@@ -43,6 +45,8 @@ class Matrix(NamedTuple):
     bias: np.ndarray
     groups: np.ndarray
     columns: np.int64
+    is_whole: np.bool_
+    """Its weights are whole numbers, or were before they were widened: x is rounded too."""
 
     def widened(self, rows: Tensor | slice = slice(None)) -> Float[Tensor, "output input"]:
         """These rows in single precision; float32 is not copied, if all are asked for."""
@@ -52,11 +56,12 @@ class Matrix(NamedTuple):
         if weights.dtype == torch.uint8:
             factors = torch.from_numpy(self.groups)[rows].view(torch.bfloat16).float()
             factors = repeat(factors, TO_COLUMNS, register=BLOCK // REGISTER, **IN_BLOCK)
-            return (unpacked(weights) * factors[:, : unpacked(weights).shape[1]])[:, : self.columns]
+            return unpacked(weights)[:, : self.columns] * factors[:, : self.columns]
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
         """By PyTorch, once weights are wide."""
+        x = in_sixteen_bits(x) if self.is_whole else x
         return F.linear(x, torch.from_numpy(self.weights), torch.from_numpy(self.bias))
 
 
@@ -73,7 +78,8 @@ def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
     else:
         held, groups = rounded_by_groups(weight)
     bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
-    return Matrix(held.numpy(), scale.numpy(), bias.numpy(), groups.numpy(), np.int64(weight.shape[1]))
+    whole = np.bool_(precision in ("int8", "int4"))
+    return Matrix(held.numpy(), scale.numpy(), bias.numpy(), groups.numpy(), np.int64(weight.shape[1]), whole)
 
 
 def widened(matrix: Matrix) -> Matrix:
