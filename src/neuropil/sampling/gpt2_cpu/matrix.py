@@ -137,7 +137,10 @@ def nibbles(whole: Tensor) -> Tensor:
 
 
 def unpacked(held: Tensor) -> Float[Tensor, "row filled"]:
-    words = rearrange(held.contiguous().view(torch.int16), "row (packed place) -> row packed place", place=REGISTER)
+    low, high = rearrange(
+        held.to(torch.int16), "row (packed place byte) -> byte row packed place", place=REGISTER, byte=2
+    )
+    words = low | high << 8
     registers = [(words << up) >> 12 for up in (12, 8, 4, 0)]
     return rearrange(registers, "register row packed place -> row (packed register place)").float()
 
