@@ -59,9 +59,8 @@ def rounded(model: GPT2, precision: Precision) -> GPT2:
             scale = matrix.abs().max(dim=1, keepdim=True).values / 127
             matrix.copy_(torch.round(matrix / scale) * scale)
         elif precision == "int4":
-            for row in matrix:
-                for group in groups_of(len(row)):
-                    row[group] = in_four_bits(row[group])
+            for group in groups_of(matrix.shape[1]):
+                matrix[:, group] = in_four_bits(matrix[:, group])
     if precision in ("int8", "int4"):
         model.norm.register_forward_hook(lambda module, entered, x: in_sixteen_bits(x))
         for block in model.blocks:
@@ -89,10 +88,12 @@ def groups_of(columns: int) -> list[list[int]]:
 
 
 def in_four_bits(group: Tensor) -> Tensor:
-    """The best of a few scales by which the largest becomes about -8."""
-    scales = [(group[group.abs().argmax()] / level).bfloat16().float() for level in (-8.5, -8.0, -7.5, -7.0)]
-    ways = [torch.round(group / scale).clamp(-8, 7) * scale for scale in scales if scale != 0]
-    return min(ways, key=lambda way: (way - group).square().sum().item(), default=torch.zeros_like(group))
+    """Each row by the best of a few scales, by which its largest number becomes about -8."""
+    largest = group.gather(1, group.abs().argmax(1, keepdim=True))
+    scales = [(largest / level).bfloat16().float() for level in (-8.5, -8.0, -7.5, -7.0)]
+    ways = torch.stack([torch.round(group / scale).clamp(-8, 7) * scale for scale in scales])
+    best = (ways - group).square().sum(2).argmin(0)
+    return ways[best, torch.arange(len(group))]
 
 
 @given(

@@ -103,14 +103,28 @@ def rounded_by_groups(weight: Float[Tensor, "output input"]) -> tuple[Tensor, Te
     held = torch.zeros(len(weight), filled(columns, PACKED) // 2, dtype=torch.uint8)
     groups = torch.zeros(len(weight), blocks // REGISTER, dtype=torch.bfloat16)
     for target, factors, rows in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (held, groups, weight)), strict=True):
-        grouped = rearrange(
-            F.pad(rows.float(), (0, blocks - columns)), BY_GROUP, register=BLOCK // REGISTER, **IN_BLOCK
-        )
-        whole, factor = nearest_scaled(grouped)
+        whole, factor = nearest_scaled(by_group(rows.float()))
         factors.copy_(factor)
-        flat = rearrange(whole, FROM_GROUPS, register=BLOCK // REGISTER, **IN_BLOCK)
-        target.copy_(nibbles(flat[:, : filled(columns, PACKED)].to(torch.int16)))
+        target.copy_(nibbles(from_groups(whole)[:, : filled(columns, PACKED)].to(torch.int16)))
     return held, groups.view(torch.uint16)
+
+
+def by_group(rows: Float[Tensor, "row column"]) -> Float[Tensor, "row group member"]:
+    """Filled up with zeros."""
+    blocks = F.pad(rows, (0, filled(rows.shape[1], BLOCK) - rows.shape[1]))
+    return rearrange(blocks, BY_GROUP, register=BLOCK // REGISTER, **IN_BLOCK)
+
+
+def from_groups(grouped: Float[Tensor, "row group member"]) -> Float[Tensor, "row filled"]:
+    return rearrange(grouped, FROM_GROUPS, register=BLOCK // REGISTER, **IN_BLOCK)
+
+
+def in_sixteen_bits(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
+    """x_j ≈ a_g p_j with whole numbers p_j of 16 bits, as the kernel rounds it."""
+    grouped = by_group(x)
+    size = grouped.abs().amax(-1, keepdim=True)
+    whole = (grouped * torch.where(size > TINY, LARGEST / size, 0)).round_()
+    return from_groups(whole * (size / LARGEST))[:, : x.shape[1]]
 
 
 def nearest_scaled(weight: Float[Tensor, "row group column"]) -> tuple[Tensor, Float[Tensor, "row group"]]:
