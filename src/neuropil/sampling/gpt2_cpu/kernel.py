@@ -6,8 +6,9 @@
 
 The rows of x are the newest tokens of different texts, or a piece of one. For one row every product is one of a matrix
 and a vector, which takes as long as it takes to read the matrix; and sixteen take little more than the arithmetic. The
-rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened to
-single precision in the register where it is used. All members run the same function and meet after each product.
+rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened in
+the register where it is used, to single precision or to a whole number of 16 bits. All members run the same function
+and meet after each product.
 
 An output is computed by one member, in an order that depends on its own row alone: neither the number of threads nor
 what else is read in the same step changes a bit, and it is all the same to a text in which pieces it is read.
