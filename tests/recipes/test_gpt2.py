@@ -95,7 +95,7 @@ def test_a_text_alone_is_written_as_among_others(run: Run, sampling: dict[str, A
     assert "".join(run.generate("12 is", length=20, **sampling)) == "12 is" + alone
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
 def test_rounded_weights_write_on_too(run: Run, precision: str):
     assert len("".join(model_of(run).generate("12 is", length=10, precision=precision))) > 5
     with pytest.raises(InputError) as error:
@@ -151,8 +151,8 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
     [
         (
             ["--precision", "float16"],
-            "precision must be float32, bfloat16 or int8, but got float16: processors compute with it slowly, and "
-            "what exceeds 65504 is lost; bfloat16 is as small.",
+            "precision must be float32, bfloat16, int8 or int4, but got float16: processors compute with it slowly, "
+            "and what exceeds 65504 is lost; bfloat16 is as small.",
         ),
         (
             ["--beam", "2", "--samples", "2"],

@@ -68,5 +68,5 @@ def test_a_precision_is_refused_where_there_is_no_gpt2(run_folder: Callable[[str
     sources = [str(run_folder("text_classifier")), str(run_folder("lstm"))]
     said = "precision is that of GPT-2 models, but got int8 for text_classifier, lstm: leave it out."
     assert refusal(*sources, precision="int8") == said
-    said = "precision must be float32, bfloat16 or int8, but got int3: did you mean 'int8'?"
+    said = "precision must be float32, bfloat16, int8 or int4, but got int3: did you mean 'int8'?"
     assert refusal(str(run_folder("gpt2")), precision="int3") == said

@@ -1,7 +1,7 @@
 """Texts in slots of one kernel have the very bits that each has alone."""
 
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
 from neuropil.sampling.gpt2_cpu.slots import FastSlots
 from neuropil.sampling.text.slots import SlottedDecoder
 
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 TOKENS, CONTEXT, SLOTS = 50, 160, 19
 
 

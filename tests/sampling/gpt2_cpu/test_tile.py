@@ -33,11 +33,10 @@ def ask_for(matrix, row):
 def whole_numbers(shape: tuple[int, int], dtype: type) -> tuple[np.ndarray, np.ndarray]:
     """As weights of this kind and as numbers: small ones, whose sums are exact in any order."""
     numbers = np.random.default_rng(0).integers(-100, 101, shape).astype(np.float32)
-    held = (numbers.view(np.uint32) >> 16).astype(np.uint16) if dtype == np.uint16 else numbers.astype(dtype)
-    return held, numbers
+    return (numbers.view(np.uint32) >> 16).astype(np.uint16) if dtype == np.uint16 else numbers, numbers
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint16, np.int8])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint16])
 @pytest.mark.parametrize("columns", [0, 1, LANES - 1, LANES, LANES + 1, 5 * LANES, 5 * LANES + 3])
 def test_products_of_whole_numbers_are_exact(dtype: type, columns: int):
     weights, numbers = whole_numbers((9, columns), dtype)

@@ -2,14 +2,10 @@
 
     seconds for a token  ≥  bytes of all weights / bytes a second that the memory delivers
 
-Hence fewer bytes are faster. Weights are held as
-
-    float32     the model's own, in the model's own memory
-    bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
-    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij from −127 to 127: an error of at most s_i / 2
-
-and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always.
-Where there is no Numba, PyTorch computes with widened weights.
+Hence fewer bytes are faster. `matrix.py` says how weights are held in float32, bfloat16, int8 and int4. What whole
+numbers are multiplied with is rounded to 16 bits, in groups with a scale each; everything else (sums, norms, biases,
+the keys and values of attention) is single precision always. Where there is no Numba, PyTorch computes with widened
+weights.
 """
 
 import warnings
@@ -22,7 +18,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import torch
 from einops import rearrange
-from jaxtyping import Bool, Float, Int8, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -32,33 +28,14 @@ from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.positions import require_context
 from neuropil.parts.threads.team import team_of
+from neuropil.sampling.gpt2_cpu.matrix import Matrix, packed, widened
 from neuropil.sampling.text.slots import require_tokens
 
-Precision = Literal["float32", "bfloat16", "int8"]
-ROWS_AT_ONCE = 4096
+Precision = Literal["float32", "bfloat16", "int8", "int4"]
 TOKENS_AT_ONCE = 64
 """Of a prompt: what they are on their way through a layer stays in the processor's cache."""
 BY_HEAD = "time (part head width) -> part head time width"
 ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
-
-
-class Matrix(NamedTuple):
-    """y = scale ∘ (weights x) + bias, as the kernel reads it; bfloat16, unknown to NumPy, is kept as uint16."""
-
-    weights: np.ndarray
-    scale: np.ndarray
-    bias: np.ndarray
-
-    def widened(self, rows: Tensor | slice = slice(None)) -> Float[Tensor, "output input"]:
-        """These rows in single precision; float32 is not copied, if all are asked for."""
-        weights = torch.from_numpy(self.weights)[rows]
-        if weights.dtype == torch.int8:
-            return weights.float() * torch.from_numpy(self.scale)[rows, None]
-        return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
-
-    def times(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
-        """By PyTorch, once weights are wide."""
-        return F.linear(x, torch.from_numpy(self.weights), torch.from_numpy(self.bias))
 
 
 class Norm(NamedTuple):
@@ -127,7 +104,7 @@ class FastDecoderState:
 
 class FastDecoder:
     """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used
-    where they are, and what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its
+    where they are, and what it learns later holds here too; in the others it may be dropped, which frees its
     memory."""
 
     @torch.no_grad()
@@ -256,35 +233,6 @@ class FastDecoder:
         require_context(longest, self.config.context)
 
 
-def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
-    weight, bias = module.weight.detach(), getattr(module, "bias", None)
-    scale = torch.ones(len(weight))
-    if precision == "float32":
-        # By rows in the model too, should they lie otherwise there, so that there is one copy still.
-        module.weight.data = held = weight.contiguous()
-    elif precision == "bfloat16":
-        held = weight.to(torch.bfloat16).contiguous().view(torch.uint16)
-    else:
-        held, scale = rounded(weight)
-    bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
-    return Matrix(held.numpy(), scale.numpy(), bias.numpy())
-
-
-def rounded(weight: Float[Tensor, "output input"]) -> tuple[Int8[Tensor, "output input"], Float[Tensor, " output"]]:
-    """Whole numbers from −127 to 127, and what each row of them is to be multiplied with; a few rows at a time."""
-    # s_i = max_j |W_ij| / 127,   q_ij = round(W_ij / s_i)
-    scale = weight.float().abs().amax(1) / 127 if weight.numel() else weight.new_ones(len(weight))
-    scale = torch.where(scale > 0, scale, 1)
-    whole = torch.empty(weight.shape, dtype=torch.int8)
-    for target, rows, s in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (whole, weight, scale)), strict=True):
-        target.copy_((rows.float() / s[:, None]).round_())
-    return whole, scale
-
-
-def widened(matrix: Matrix) -> Matrix:
-    return Matrix(matrix.widened().numpy(), np.ones_like(matrix.scale), matrix.bias)
-
-
 def packed_norm(norm: nn.LayerNorm) -> Norm:
     return Norm(norm.weight.detach().float().numpy(), norm.bias.detach().float().numpy(), np.float32(norm.eps))
 
@@ -301,7 +249,7 @@ def packed_layer(block: TransformerBlock, precision: str) -> DecoderLayer:
 
 
 def require_precision(precision: str) -> None:
-    rule, known = "precision must be float32, bfloat16 or int8", get_args(Precision)
+    rule, known = "precision must be float32, bfloat16, int8 or int4", get_args(Precision)
     if precision == "float16":
         fix = "processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small"
         raise InputError(rule, got="float16", fix=fix)

@@ -6,8 +6,9 @@
 
 The rows of x are the newest tokens of different texts, or a piece of one. For one row every product is one of a matrix
 and a vector, which takes as long as it takes to read the matrix; and sixteen take little more than the arithmetic. The
-rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened to
-single precision in the register where it is used. All members run the same function and meet after each product.
+rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened in
+the register where it is used, to single precision or to a whole number of 16 bits. All members run the same function
+and meet after each product.
 
 An output is computed by one member, in an order that depends on its own row alone: neither the number of threads nor
 what else is read in the same step changes a bit, and it is all the same to a text in which pieces it is read.
@@ -20,12 +21,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.core.errors import NumbaError
+from numba.extending import overload
 from numba.typed.typedlist import List
 
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
+from neuropil.sampling.gpt2_cpu.integer_tile import integer_dots_with, num_groups, round_rows, unpack
+from neuropil.sampling.gpt2_cpu.matrix import PACKED
 from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, widen
 
 ERRORS = (NumbaError, OSError, RuntimeError)
@@ -34,6 +39,9 @@ GELU_TANH, GELU, RELU, QUICK_GELU = range(4)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 
 dots_with_one, dots_with_several = dots_with(1), dots_with(VECTORS)
+integer_dots_with_one, integer_dots_with_several = integer_dots_with(1), integer_dots_with(VECTORS)
+INTEGERS = (types.int8, types.uint8)
+ALL = tuple(range(WEIGHTS))
 
 
 def padded_rows(rows: int) -> int:
@@ -44,28 +52,69 @@ def padded_rows(rows: int) -> int:
 # --- the pieces of the model ------------------------------------------------------------------------------------------
 
 
-@compiled
 def linear(y, matrix, x, added, team):
     """y = s ∘ (W x) + b for every row, or that added to y. A member reads its part of the matrix in four places at the
     same time: one alone leaves the memory waiting wherever a page ends."""
+
+
+@overload(linear)
+def linear_for(y, matrix, x, added, team):
+    if matrix.types[0].dtype in INTEGERS:
+        return lambda y, matrix, x, added, team: integer_linear(y, matrix, x, added, team)
+    return lambda y, matrix, x, added, team: float_linear(y, matrix, x, added, team)
+
+
+@compiled
+def float_linear(y, matrix, x, added, team):
     mine = thread_range(matrix.weights.shape[0], team)
-    apart, last = (len(mine) + WEIGHTS - 1) // WEIGHTS, mine.stop - 1
     narrow = matrix.weights.itemsize < 4 and x.shape[0] > VECTORS
     wide = np.empty((WEIGHTS, matrix.weights.shape[1] if narrow else 0), np.float32)
-    for first in range(mine.start, mine.start + apart):
-        # The last stream may be shorter than the others; what it would read behind its end is not used.
-        places = (first, min(first + apart, last), min(first + 2 * apart, last), min(first + 3 * apart, last))
-        distinct = min((last - first) // apart + 1, WEIGHTS)
+    for first in range(mine.start, mine.start + apart(mine)):
+        places, distinct = streams(first, mine)
         if narrow:  # widened once for all vectors
             widen(wide, matrix.weights, places)
             for row in range(0, x.shape[0], VECTORS):
-                put(y, row, matrix, places, distinct, dots_with_several(wide, (0, 1, 2, 3), x, row), added)
+                put(y, row, matrix, places, distinct, dots_with_several(wide, ALL, x, row), added)
         elif x.shape[0] == 1:
             put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
         else:
             for row in range(0, x.shape[0], VECTORS):
                 sums = dots_with_several(matrix.weights, places, x, row)
                 put(y, row, matrix, places, distinct, sums, added)
+
+
+@compiled
+def integer_linear(y, matrix, x, added, team):
+    mine = thread_range(matrix.weights.shape[0], team)
+    columns = (matrix.columns + PACKED - 1) // PACKED * PACKED
+    whole = np.empty((x.shape[0], columns), np.int16)
+    scale = np.empty((x.shape[0], num_groups(columns)), np.float32)
+    wide = np.empty((WEIGHTS, columns if x.shape[0] > 1 else 0), np.int16)
+    round_rows(whole, scale, x, matrix.columns)
+    for first in range(mine.start, mine.start + apart(mine)):
+        places, distinct = streams(first, mine)
+        if x.shape[0] == 1:
+            sums = integer_dots_with_one(matrix.weights, places, matrix.groups, places, whole, scale, 0)
+            put(y, 0, matrix, places, distinct, sums, added)
+        else:
+            unpack(wide, matrix.weights, places)
+            for row in range(0, x.shape[0], VECTORS):
+                sums = integer_dots_with_several(wide, ALL, matrix.groups, places, whole, scale, row)
+                put(y, row, matrix, places, distinct, sums, added)
+
+
+@compiled
+def apart(mine):
+    return (len(mine) + WEIGHTS - 1) // WEIGHTS
+
+
+@compiled
+def streams(first, mine):
+    """The four rows that are multiplied together, and how many of them are distinct. The last stream may be shorter
+    than the others; what it would read behind its end is not used."""
+    between, last = apart(mine), mine.stop - 1
+    places = (first, min(first + between, last), min(first + 2 * between, last), min(first + 3 * between, last))
+    return places, min((last - first) // between + 1, WEIGHTS)
 
 
 @compiled

@@ -105,8 +105,6 @@ def widened(builder: Any, weights: Any, lanes: int) -> Any:
     number = weights.type.element if lanes > 1 else weights.type
     if number == FLOAT:
         return weights
-    if number == ir.IntType(8):
-        return builder.sitofp(weights, of_lanes(FLOAT, lanes))
     whole = of_lanes(INT32, lanes)
     half = ir.Constant(whole, 16 if lanes == 1 else [16] * lanes)
     return builder.bitcast(builder.shl(builder.zext(weights, whole), half), of_lanes(FLOAT, lanes))

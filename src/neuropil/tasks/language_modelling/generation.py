@@ -14,7 +14,7 @@ class GenerationConfig(Config):
     stop: tuple[str, ...] = option((), "stop strings, which are not part of the text")
     samples: int = option(1, "number of texts to sample", low=1)
     beam: int = option(1, "beam width; above 1 beam search takes the place of sampling", low=1)
-    precision: str = option("float32", "precision of the weights on a CPU: float32, bfloat16 or int8, which is fastest")
+    precision: str = option("float32", "precision of the weights on a CPU: float32, bfloat16, int8 or int4 (fastest)")
     seed: int = option(0, "random seed: the same seed gives the same text", low=0)
 
     def validate(self) -> None:
