@@ -171,7 +171,7 @@ def interpreter_of(library: str, environments: Path) -> str:
         packages = ["numpy", "safetensors", "gguf==0.19.0", "llama-cpp-python==0.3.36"]
         return interpreter(library, packages, folder=environments, variables={"CMAKE_ARGS": " ".join(llama_flags())})
     if library == "OpenVINO":
-        packages = ["torch==2.13.0", "openvino==2026.4.1", "optimum-intel==2.2.0", "nncf==3.4.0"]
+        packages = ["torch==2.13.0", "openvino==2026.4.1", "optimum-intel==2.2.0", "nncf==3.4.0", "datasets<5"]
         return interpreter(library, packages, folder=environments, constrained=False)
     return sys.executable
 
@@ -259,6 +259,7 @@ def errors(engines: Sequence[Engine]) -> dict[str, float]:
 
 def tables(arguments: Arguments) -> tuple[list[list[str]], list[list[str]]]:
     """Rows for HEADER and for PROMPT_HEADER."""
+    prepare_bfloat16()
     weights = {name: kinds for name, kinds in WEIGHTS.items() if name in {*arguments.libraries, "Hugging Face"}}
     with folder_of(arguments.folder) as folder, loaded(folder, weights, arguments.environments) as engines:
         error = errors(engines)
@@ -316,7 +317,6 @@ def print_starts(folder: Path) -> None:
 
 
 def main(words: Sequence[str] = ()) -> None:
-    prepare_bfloat16()
     arguments = parse(Arguments(), words, command="decoding", about="GPT-2 124M beside other libraries.")
     print(f"{environment()['processor']}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     with folder_of(arguments.folder) as folder:

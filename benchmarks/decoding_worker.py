@@ -204,7 +204,7 @@ def write_gguf(folder: Path) -> Path:
     writer.add_file_type(0)
     writer.add_context_length(settings["n_positions"])
     writer.add_embedding_length(settings["n_embd"])
-    writer.add_feed_forward_length(settings["n_inner"] or 4 * settings["n_embd"])
+    writer.add_feed_forward_length(settings.get("n_inner") or 4 * settings["n_embd"])
     writer.add_block_count(settings["n_layer"])
     writer.add_head_count(settings["n_head"])
     writer.add_layer_norm_eps(settings["layer_norm_epsilon"])
@@ -249,6 +249,10 @@ class OpenVINO(Steps):
 
         converted = folder / f"openvino-{precision}"
         if not converted.exists():
+            modules: Any = sys.modules
+            modules["torchvision"] = (
+                None  # comes with optimum-intel, and its build may be one for another build of torch
+            )
             from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
 
             rounding = OVWeightQuantizationConfig(bits=8) if precision == "int8" else None
@@ -260,7 +264,8 @@ class OpenVINO(Steps):
         model = openvino.Core().compile_model(converted / "openvino_model.xml", "CPU", settings)
         self.request = model.create_infer_request()
         self.named = {name for given in model.inputs for name in given.names}
-        self.bytes_read = (converted / "openvino_model.bin").stat().st_size - positions_of(folder).nbytes
+        positions = positions_of(folder).size * (1 if precision == "int8" else 4)  # which are rounded too
+        self.bytes_read = (converted / "openvino_model.bin").stat().st_size - positions
 
     def begin(self) -> None:
         self.request.reset_state()
