@@ -1,6 +1,7 @@
 """Libraries side by side: each in a process of its own, which does what it is told over a pipe and answers, and peers
 whose packages clash with ours in environments of their own."""
 
+import ctypes
 import json
 import os
 import signal
@@ -77,6 +78,9 @@ class Worker:
 
 def answer_requests(make: Callable[[], object]) -> None:
     """The other end of the pipe: methods of what is made, by name, until there is no more to do."""
+    if sys.platform == "linux":
+        # PR_SET_PDEATHSIG: what is stopped would outlive the one who can wake it.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     answers = sys.stdout
     with redirect_stdout(sys.stderr):  # what a library prints is no answer
         worker = make()
