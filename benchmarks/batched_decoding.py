@@ -10,7 +10,8 @@ from typing import get_args
 
 import torch
 
-from benchmarks.decoding import bandwidth, bytes_read, save
+from benchmarks.decoding import bandwidth, save
+from benchmarks.decoding_worker import bytes_read
 from benchmarks.timing import alternate, ratio
 from neuropil.models.gpt2 import GPT2
 from neuropil.runs.environment import environment

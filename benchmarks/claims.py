@@ -20,18 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-import torch
 from sklearn.neural_network import MLPClassifier
-from torch import Tensor
 
 import neuropil
 from benchmarks import (
     big_corpus,
+    decoding,
     directions,
     generation,
     gru_conventions,
     parallel_trials,
     plan_memory,
+    quantisation_quality,
     recall_distance,
     recurrence_speed,
     robustness,
@@ -59,9 +59,6 @@ from neuropil.parts.convolution import NormOrder
 from neuropil.recipes.heads import HeadsOptions
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
-from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
-from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
-from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.tasks.translation.report import by_length
 
@@ -89,11 +86,7 @@ GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
 TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
 """Sixteen patches of MNIST's pictures in place of 49: three times as many passes in the same time."""
-ROUNDED_CHARACTERS = 12_000
-ROUNDING = (
-    f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on "
-    f"{ROUNDED_CHARACTERS:,} characters that it has not seen."
-)
+ROUNDED_MINUTES = 10
 SMALL_TABLES = (
     "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
@@ -205,7 +198,12 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             docstrings,
         ),
         "gpt2": ("Bits per byte of held-out Python documentation after `neuropil train gpt2 --minutes N`.", gpt2),
-        "rounding": (ROUNDING, rounding),
+        "rounding": (
+            f"What rounded weights cost: GPT-2 after `neuropil train gpt2{' --data book' if arguments.book else ''} "
+            f"--minutes {ROUNDED_MINUTES}`, {quantisation_quality.ABOUT}",
+            lambda: rounding(arguments.book),
+        ),
+        "decoding": (decoding.ABOUT, decoded),
         "bert": ("Hidden tokens of held-out Python documentation that are found after `neuropil train bert`.", bert),
         "vit": (
             "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
@@ -472,35 +470,15 @@ def limited(names: Sequence[str], metric: str, **options: Any) -> list[str]:
     return table(["model", find_metric(metric).title, "seconds of training"], rows)
 
 
-def rounding() -> list[str]:
-    """Of the same tokens by the kernel that writes texts, in each precision."""
-    with trained("gpt2", minutes=GPT2_MINUTES[0]) as run:
-        model = cast(GPT2LanguageModel, run.predictor)
-        tokens = model.tokens_of(cast(LanguageModellingExperiment, run.experiment()).held_out_text(ROUNDED_CHARACTERS))
-        windows = tokens[: len(tokens) // model.model.config.context * model.model.config.context].view(
-            -1, model.model.config.context
-        )
-        found = {precision: expected(FastDecoder(model.model, precision), windows) for precision in get_args(Precision)}
-    exact = found["float32"]
-    right = windows[:, 1:, None]
-    rows = [
-        [
-            precision,
-            f"{(-logs.gather(-1, right).mean()).exp():.3f}",
-            f"{(exact.exp() * (exact - logs)).sum(-1).mean():.1e}",
-        ]
-        for precision, logs in found.items()
-    ]
-    return table(["weights", "perplexity", "KL from float32 in nats a token"], rows)
+def decoded() -> list[str]:
+    speeds, prompts = decoding.tables(decoding.Arguments())
+    second = table(decoding.PROMPT_HEADER, prompts)
+    return [*table(decoding.HEADER, speeds), "", decoding.PROMPT_ABOUT, "", *second]
 
 
-def expected(decoder: FastDecoder, windows: Tensor) -> Tensor:
-    """ln p of every token at every place of the windows but the last, as if they were being written."""
-    logs = []
-    for window in windows:
-        state = decoder.begin()
-        logs.append(torch.cat([decoder.step(token.view(1, 1), state) for token in window[:-1]]))
-    return torch.stack(logs).log_softmax(-1)
+def rounding(data: Path | None) -> list[str]:
+    with trained("gpt2", minutes=ROUNDED_MINUTES, **({"data": data} if data else {})) as run:
+        return table(quantisation_quality.HEADER, quantisation_quality.rows(run))
 
 
 def gpt2_beside(path: Path) -> list[str]:

@@ -7,13 +7,9 @@ each, at equal accuracy.
 Each library has a process of its own, and each peer an environment of its own in the user's cache, made when it is
 missing. Before training, logits and gradients of the same weights are compared."""
 
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +19,13 @@ import torch
 
 from benchmarks.spiking_worker import ours
 from benchmarks.timing import alternate, ratio
+from benchmarks.workers import Worker, interpreter
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
 from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.runs.environment import environment
 
-HERE = Path(__file__).resolve().parents[1]
+SPIKING = "benchmarks.spiking_worker"
 PEERS = {"snnTorch": "snntorch==1.0.0", "Norse": "norse==1.1.0"}
 DECAY, SLOPE, STEPS = 0.905, 2.0, 25
 HIDDEN = {
@@ -51,8 +48,11 @@ def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), words, command="spiking_peers", about="A spiking classifier beside its peers.")
     print(f"{environment()['processor']}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
-        workers = {"neuropil": Worker("neuropil", sys.executable)}
-        workers |= {name: Worker(name, interpreter(name)) for name in PEERS}
+        workers = {"neuropil": Worker(SPIKING, "neuropil")}
+        workers |= {
+            name: Worker(SPIKING, name, interpreter(name, ["torch==2.13.0", "numpy", package]))
+            for name, package in PEERS.items()
+        }
         try:
             for name in arguments.networks:
                 compare(name, arguments, workers, Path(folder))
@@ -61,7 +61,7 @@ def main(words: Sequence[str] = ()) -> None:
                 worker.close()
 
 
-def compare(name: str, arguments: Arguments, workers: dict[str, "Worker"], folder: Path) -> None:
+def compare(name: str, arguments: Arguments, workers: dict[str, Worker], folder: Path) -> None:
     coding, hidden = HIDDEN[name]
     splits = prepare(ClassificationDataConfig(data=arguments.mnist), seed=0)
     train, test = (part.inputs.float().flatten(1) for part in (splits.train, splits.test))
@@ -114,46 +114,6 @@ def require_agreement(answers: dict[str, Any]) -> None:
         )
         if close < 0.9 or apart > 0.02:
             raise SystemExit(f"{peer} computes another network.")
-
-
-def interpreter(peer: str) -> str:
-    """Of the peer's own environment, which is made when it is missing."""
-    folder = Path.home() / ".cache" / "neuropil-bench" / peer.lower()
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        venv.create(folder, with_pip=True)
-        wanted = ["torch==2.13.0", "numpy", PEERS[peer]]
-        subprocess.run([python, "-m", "pip", "install", "-q", "-c", HERE / "constraints.txt", *wanted], check=True)
-        done.touch()
-    return str(python)
-
-
-class Worker:
-    """A process that does what it is told and answers, a line each."""
-
-    def __init__(self, library: str, python: str):
-        paths = [str(HERE), *([str(HERE / "src")] if library == "neuropil" else [])]
-        self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.spiking_worker", library],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )
-        self.requests: Any = self.process.stdin
-        self.answers: Any = self.process.stdout
-
-    def tell(self, do: str, **request: Any) -> Any:
-        self.requests.write(json.dumps({"do": do, **request}) + "\n")
-        self.requests.flush()
-        line = self.answers.readline()
-        if not line:
-            raise SystemExit("A library's process ended; what it said is above.")
-        return json.loads(line)
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
 
 
 if __name__ == "__main__":

@@ -5,11 +5,9 @@ The peers are written as their users write them, a loop over the steps, with wha
 is made once for all steps. Where a library counts inputs in other units, its weights W' = c W are learned at the rate
 c η and with ε/c, which for Adam is the same network after every update."""
 
-import json
 import math
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from benchmarks.workers import answer_requests
 
 RATE, EPSILON = 1e-3, 1e-8
 
@@ -228,15 +228,5 @@ class Worker:
         return {"logits": logits.tolist(), "norms": norms}
 
 
-def main() -> None:
-    answers = sys.stdout
-    with redirect_stdout(sys.stderr):  # what a library prints is no answer
-        worker = Worker(sys.argv[1])
-        for line in sys.stdin:
-            request = json.loads(line)
-            answer = getattr(worker, request.pop("do"))(**request)
-            print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(lambda: Worker(sys.argv[1]))
