@@ -1,11 +1,13 @@
-"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms,
-Brunel's balanced network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the
-network grows at a fixed fan-in. Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second
-(goal: faster than real time); cost linear within 1.3 from 1,000 to 100,000 neurons.
+"""Spiking networks beside Brian2 (cython, and C++ in its standalone mode) and Nengo: 1,000 LIF neurons with dense
+recurrent weights in steps of 1 ms, Brunel's balanced network of 12,500 neurons and 15.6 million synapses for one
+second, and what a neuron costs as the network grows at a fixed fan-in. Goals: 25 times as fast as Brian2 on the first
+and 12 times as fast as its standalone mode, faster than real time on the second; cost linear within 1.3 from 1,000 to
+100,000 neurons.
 
 Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m
 benchmarks.spiking_networks. It simulates the same weights and input in a process that stays, so that what it compiles
-and builds is not counted; ours neither."""
+and builds is not counted; ours neither. In standalone mode the whole is one binary, built once without and once with
+OpenMP: of each round only the seconds of its run count, which the binary writes down."""
 
 import argparse
 import os
@@ -32,6 +34,7 @@ from neuropil.models.spiking.network import (
     SpikingNetwork,
     SpikingSimulator,
 )
+from neuropil.runs.environment import environment
 
 NEURONS, DENSE_STEPS, ROUNDS = 1_000, 20_000, 5
 BALANCED_ROUNDS = 3
@@ -60,6 +63,35 @@ network = brian2.Network(neurons, synapses, monitor)
 def work(steps):
     network.run(steps * ms)
 work(100)
+"""
+BRIAN_STANDALONE = """
+import sys, time
+import numpy as np
+import brian2
+from brian2 import ms
+with np.load(sys.argv[1]) as file:
+    weights, inputs, start = file["weights"], file["inputs"], file["start"]
+steps, threads, folder = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+brian2.set_device("cpp_standalone", directory=folder, build_on_run=False)
+brian2.prefs.devices.cpp_standalone.openmp_threads = threads
+brian2.defaultclock.dt = 1 * ms
+tau = 20 * ms
+neurons = brian2.NeuronGroup(
+    len(inputs), "dv/dt = (drive - v) / tau : 1 (unless refractory)\\ndrive : 1",
+    threshold="v > 1", reset="v = 0", refractory=3 * ms, method="exact",
+)
+neurons.v, neurons.drive = start, inputs
+synapses = brian2.Synapses(neurons, neurons, "w : 1", on_pre="v_post += w")
+synapses.connect()
+synapses.w = weights.reshape(-1)
+monitor = brian2.SpikeMonitor(neurons)
+network = brian2.Network(neurons, synapses, monitor)
+network.run(steps * ms)
+brian2.device.build(directory=folder, compile=True, run=False, debug=False)
+print("ready", flush=True)
+for line in sys.stdin:
+    brian2.device.run(directory=folder, with_output=False)
+    print(monitor.num_spikes, brian2.device._last_run_time, flush=True)
 """
 BRIAN_BALANCED = """
 import sys, time
@@ -93,9 +125,9 @@ work(10)
 BRIAN_ANSWERS = """
 print("ready", flush=True)
 for line in sys.stdin:
-    before = monitor.num_spikes
+    before, began = monitor.num_spikes, time.perf_counter()
     work(int(line))
-    print(monitor.num_spikes - before, flush=True)
+    print(monitor.num_spikes - before, time.perf_counter() - began, flush=True)
 """
 
 
@@ -103,9 +135,10 @@ class Brian:
     """A process of Brian2 that has built its network and waits for a number of steps."""
 
     def __init__(self, python: str, script: str, *arguments: object):
-        command = [python, "-c", script + BRIAN_ANSWERS, *map(str, arguments)]
+        command = [python, "-c", script, *map(str, arguments)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.spikes = 0
+        self.spikes, self.seconds = 0, list[float]()
+        """Of the last run, and inside Brian2 for each run."""
         if self._line() != "ready":
             raise RuntimeError(f"Brian2 did not start with {python}")
 
@@ -114,7 +147,9 @@ class Brian:
             raise RuntimeError("Brian2 does not listen")
         self.process.stdin.write(f"{steps}\n")
         self.process.stdin.flush()
-        self.spikes = int(self._line())
+        spikes, seconds = self._line().split()
+        self.spikes = int(spikes)
+        self.seconds.append(float(seconds))
 
     def _line(self) -> str:
         return self.process.stdout.readline().strip() if self.process.stdout is not None else ""
@@ -140,6 +175,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--small", action="store_true", help="a moment of each, to see that it runs")
     small = parser.parse_args([] if words is None else words).small
     python = os.environ.get("BRIAN_PYTHON")
+    print(environment()["processor"])
     print_dense(python, *((100, 20, 1) if small else (NEURONS, DENSE_STEPS, ROUNDS)))
     print_balanced(
         python, *((SIZES["AI"].override(neurons=500), 100, 1) if small else (SIZES["AI"], 10_000, BALANCED_ROUNDS))
@@ -163,18 +199,23 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.npz"
         np.savez(file, weights=weights, inputs=inputs, start=start)
-        brian = Brian(python, BRIAN_DENSE, file) if python else None
-        if brian is not None:
-            work["Brian2"] = lambda: brian.run(steps)
+        peers = {}
+        if python:
+            peers["Brian2"] = Brian(python, BRIAN_DENSE + BRIAN_ANSWERS, file)
+            for threads in (0, 2):
+                name = f"Brian2, C++ standalone{f', {threads} OpenMP threads' if threads else ''}"
+                peers[name] = Brian(python, BRIAN_STANDALONE, file, steps, threads, Path(folder) / f"binary{threads}")
+        work |= {name: (lambda peer=peer: peer.run(steps)) for name, peer in peers.items()}
         seconds = alternate(work, rounds)
-        if brian is not None:
-            brian.close()
-            print(f"spikes in the last round: neuropil {ours.spikes:,}, Brian2 {brian.spikes:,}")
+        for name, peer in peers.items():
+            seconds[name] = peer.seconds[1:]
+            peer.close()
+            print(f"spikes in the last round: neuropil {ours.spikes:,}, {name} {peer.spikes:,}")
     for name, values in seconds.items():
         print(f"{neurons:,} neurons, dense, {name}: {1e6 * statistics.median(values) / steps:.1f} µs a step")
-    for name in ("Brian2", "Nengo"):
-        if name in seconds:
-            print(f"{name} / neuropil: {ratio(seconds[name], seconds['neuropil'])}")
+    for name, values in seconds.items():
+        if name != "neuropil":
+            print(f"{name} / neuropil: {ratio(values, seconds['neuropil'])}")
 
 
 def nengo_is_there() -> bool:
@@ -208,7 +249,7 @@ def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int
         if python:
             ends = pairs(first.simulator)
             np.savez(file, excitatory=ends["excitatory"], inhibitory=ends["inhibitory"])
-            brian = Brian(python, BRIAN_BALANCED, *arguments)
+            brian = Brian(python, BRIAN_BALANCED + BRIAN_ANSWERS, *arguments)
             work["Brian2"] = lambda: brian.run(steps)
         seconds = alternate(work, rounds)
     if brian is not None:

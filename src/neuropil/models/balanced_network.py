@@ -28,7 +28,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import NeuronGroup, PoissonInput, Projection, SpikingNetwork
+from neuropil.models.spiking.network import STDP, NeuronGroup, PoissonInput, Projection, SpikingNetwork
 
 NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
 NODES, HALVINGS = 200, 60
@@ -69,13 +69,21 @@ class BalancedNetworkConfig(Config):
         return 1000 * self.external * NEURON.threshold / (self.jump * NEURON.tau_m)
 
 
-def balanced_network(config: BalancedNetworkConfig) -> SpikingNetwork:
+def balanced_network(config: BalancedNetworkConfig, stdp: STDP | None = None) -> SpikingNetwork:
+    """With a rule, synapses between excitatory neurons are plastic."""
     sizes = {"excitatory": config.num_excitatory, "inhibitory": config.num_inhibitory}
     weights = {"excitatory": config.jump, "inhibitory": -config.g * config.jump}
     fan_in = dict(zip(sizes, config.fan_in, strict=True))
     groups = [NeuronGroup(name, size, NEURON) for name, size in sizes.items()]
     connections = [
-        Projection(source, target, weight, fan_in=fan_in[source], delay=config.delay)
+        Projection(
+            source,
+            target,
+            weight,
+            fan_in=fan_in[source],
+            delay=config.delay,
+            stdp=stdp if source == target == "excitatory" else None,
+        )
         for source, weight in weights.items()
         for target in sizes
     ]

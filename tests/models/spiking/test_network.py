@@ -28,6 +28,7 @@ from neuropil.models.spiking.network import (
     SpikingSimulator,
     simulate,
 )
+from neuropil.models.spiking.plasticity import MOST_WAITING
 
 DT = 0.1
 SILENT = LIFConfig(threshold=1e9)
@@ -325,25 +326,52 @@ def learning_network(rule: STDP, delay: float, seed: int, weight: float) -> Spik
     )
 
 
-@given(st.integers(0, 100), st.integers(0, 40), st.floats(1.0, 40.0), st.floats(1.0, 40.0), st.integers(1, 3))
+def pairs_apart(
+    recording: SpikingNetworkRecording, source: int, target: int, delay: float, back: float
+) -> torch.Tensor:
+    """t_post − t_arrival of all pairs at a synapse until 100 ms, [target spike, arrival]."""
+    before, after = recording.spikes["before"], recording.spikes["after"]
+    arrivals, fired = before.times[before.neurons == source] + delay, after.times[after.neurons == target] + back
+    last = 100.0 + DT / 2
+    return fired[fired <= last][:, None] - arrivals[arrivals <= last]
+
+
+@given(
+    st.integers(0, 100),
+    st.integers(0, 40),
+    st.floats(0.0, 1.0),
+    st.floats(0.2, 40.0),
+    st.floats(0.2, 40.0),
+    st.integers(1, 3),
+)
 @settings(deadline=None, max_examples=30)
-def test_stdp_is_the_sum_over_all_pairs(seed: int, delay: int, tau_plus: float, tau_minus: float, threads: int):
-    rule = STDP(potentiation=0.002, depression=0.003, tau_plus=tau_plus, tau_minus=tau_minus, low=-100.0, high=100.0)
+def test_stdp_is_the_sum_over_all_pairs(
+    seed: int, delay: int, dendritic: float, tau_plus: float, tau_minus: float, threads: int
+):
+    """The shortest time constants move the moment of reference more than once."""
+    back = DT * int(dendritic * delay)
+    rule = STDP(
+        potentiation=0.002,
+        depression=0.003,
+        tau_plus=tau_plus,
+        tau_minus=tau_minus,
+        low=-100.0,
+        high=100.0,
+        dendritic_delay=back,
+    )
     recording = simulate(learning_network(rule, delay * DT, seed, weight=0.01), 100.0, DT, threads=threads)
-    synapses, (before, after) = recording.synapses[1], (recording.spikes["before"], recording.spikes["after"])
+    synapses = recording.synapses[1]
     for source, target, weight in zip(synapses.sources, synapses.targets, synapses.weights, strict=True):
-        arrivals = before.times[before.neurons == int(source)] + delay * DT
-        arrivals = arrivals[arrivals <= 100.0 + DT / 2]
-        apart = after.times[after.neurons == int(target)][:, None] - arrivals
+        apart = pairs_apart(recording, int(source), int(target), delay * DT, 2 * back)
         change = torch.where(apart > DT / 2, rule.potentiation * torch.exp(-apart / tau_plus), 0.0).sum()
         change -= torch.where(apart < -DT / 2, rule.depression * torch.exp(apart / tau_minus), 0.0).sum()
         assert weight == pytest.approx(0.01 + change.item(), abs=1e-12)
 
 
-@given(st.integers(0, 30))
+@given(st.integers(0, 30), st.sampled_from([0.0, 0.4, 1.0]), st.sampled_from([0.0, 0.4, 1.0]))
 @settings(deadline=None, max_examples=15)
-def test_stdp_keeps_within_its_bounds_at_every_spike(seed: int):
-    rule = STDP(potentiation=0.2, depression=0.25, low=0.1, high=0.6)
+def test_stdp_keeps_to_its_bounds_and_its_weight_dependence_at_every_spike(seed: int, mu_plus: float, mu_minus: float):
+    rule = STDP(potentiation=0.2, depression=0.25, low=0.1, high=0.6, mu_plus=mu_plus, mu_minus=mu_minus)
     recording = simulate(learning_network(rule, 1.0, seed, weight=0.4), 100.0, DT)
     synapses, (before, after) = recording.synapses[1], (recording.spikes["before"], recording.spikes["after"])
     for source, target, weight in zip(synapses.sources, synapses.targets, synapses.weights, strict=True):
@@ -358,13 +386,42 @@ def test_stdp_keeps_within_its_bounds_at_every_spike(seed: int):
                 trace = sum(
                     math.exp((round(t / DT) - time) * DT / rule.tau_minus) for t in fired if round(t / DT) < time
                 )
-                w = max(w - rule.depression * trace, rule.low)
+                share = max(w - rule.low, 0.0) / (rule.high - rule.low)
+                w = max(w - rule.depression * share**mu_minus * trace, rule.low)
             else:
                 trace = sum(
                     math.exp((round(t / DT) - time) * DT / rule.tau_plus) for t in arrivals if round(t / DT) < time
                 )
-                w = min(w + rule.potentiation * trace, rule.high)
-        assert weight == pytest.approx(w, abs=1e-12)
+                share = max(rule.high - w, 0.0) / (rule.high - rule.low)
+                w = min(w + rule.potentiation * share**mu_plus * trace, rule.high)
+        assert weight == pytest.approx(w, abs=1e-9 if 0.4 in (mu_plus, mu_minus) else 1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_synapse_without_spikes_learns_from_all_that_its_target_fires(threads: int):
+    """More of them than wait for a synapse at most."""
+    rule = STDP(potentiation=0.002, depression=0.003, low=-100.0, high=100.0)
+    beats = np.arange(5.0, 95.0, 0.6)
+    network = SpikingNetwork(
+        [
+            SpikeSource("before", 2, spikes=(np.array([3.0, 20.0, 98.0]), np.array([0, 1, 0]))),
+            SpikeSource("force", 1, spikes=(beats, np.zeros(len(beats), int))),
+            NeuronGroup("after", 3, LIFConfig(tau_ref=0.0)),
+        ],
+        [Projection("force", "after", 50.0), Projection("before", "after", 0.01, stdp=rule)],
+    )
+    simulator = SpikingSimulator(network, dt=DT, threads=threads)
+    parts = [simulator.run(50.0), simulator.run(50.0)]
+    whole = simulate(network, 100.0, DT, threads=3 - threads)
+    np.testing.assert_array_equal(parts[1].synapses[1].weights, whole.synapses[1].weights)
+    for source, target, weight in zip(
+        *(getattr(whole.synapses[1], each) for each in ("sources", "targets", "weights")), strict=True
+    ):
+        apart = pairs_apart(whole, int(source), int(target), 0.0, 0.0)
+        change = torch.where(apart > DT / 2, rule.potentiation * torch.exp(-apart / 20.0), 0.0).sum()
+        change -= torch.where(apart < -DT / 2, rule.depression * torch.exp(apart / 20.0), 0.0).sum()
+        assert len(apart) > MOST_WAITING
+        assert weight == pytest.approx(0.01 + change.item(), abs=1e-12)
 
 
 def test_a_spike_has_the_effect_that_its_synapse_had_before_it_learned():
@@ -430,6 +487,17 @@ REFUSED: list[tuple[Any, str]] = [
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", math.nan)]),
         "the weight of the connection a → b must be a number, but got nan.",
+    ),
+    (
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 0.5, delay=1.0, stdp=STDP(dendritic_delay=2.0))]),
+        "the dendritic delay of the connection a → b must be a part of its delay, but got 2 of 1 ms.",
+    ),
+    (
+        lambda: simulate(
+            SpikingNetwork(TWO, [Projection("a", "b", 0.5, delay=1.0, stdp=STDP(dendritic_delay=0.25))]), 10.0
+        ),
+        "the dendritic delay of the connection a → b must be a whole number of steps, but got 0.25 ms in steps of "
+        "0.1 ms.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 2.0, stdp=STDP())]),

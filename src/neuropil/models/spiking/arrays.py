@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, plasticity, wiring
-from neuropil.models.spiking.description import CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork
+from neuropil.models.spiking.description import STDP, CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork
 from neuropil.models.spiking.wiring import Synapses
 from neuropil.randomness import mix
 
@@ -19,6 +20,8 @@ PortKey: TypeAlias = tuple[str, float | None]
 """The group at which spikes arrive, and the time constant of the synapse."""
 MOST_EVENTS = 500
 """Poisson spikes from outside that a neuron may expect in one step."""
+LINE = 8
+"""Double-precision numbers in a line of the processor's cache."""
 
 
 def require_dt(network: SpikingNetwork, dt: float) -> None:
@@ -40,9 +43,13 @@ def require_dt(network: SpikingNetwork, dt: float) -> None:
         fix = f"at most {limits[rule]:g}, for {rule}"
         raise InputError("dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=fix)
     for connection in network.connections:
-        if abs(connection.delay / dt - round(connection.delay / dt)) > 1e-6:
-            got = f"{connection.delay:g} ms in steps of {dt:g} ms"
-            raise InputError(f"the delay of {connection.name} must be a whole number of steps", got=got)
+        times = {"delay": connection.delay}
+        if connection.stdp is not None:
+            times["dendritic delay"] = connection.stdp.dendritic_delay
+        for name, time in times.items():
+            if abs(time / dt - round(time / dt)) > 1e-6:
+                got = f"{time:g} ms in steps of {dt:g} ms"
+                raise InputError(f"the {name} of {connection.name} must be a whole number of steps", got=got)
 
 
 def array(numbers: np.ndarray | Tensor) -> np.ndarray:
@@ -125,31 +132,67 @@ def pack_wires(
     )
 
 
+def in_place(synapses: Sequence[Synapses], wires: kernel.Wires, plastic: plasticity.Plastic) -> list[Synapses]:
+    """The same synapses, as views of what the kernel works on, so that nothing is held twice."""
+    views = []
+    for place, made in enumerate(synapses):
+        rule, first = int(wires.plastic[place]), int(wires.target_first[place])
+        own = wires.weights[int(wires.weight_first[place]) :]
+        if rule >= 0:
+            own = plastic.weights[int(plastic.synapse_first[rule]) :]
+        targets = wires.targets[first : first + len(made.targets)]
+        views.append(replace(made, targets=targets, weights=own[: len(made.weights)]))
+    return views
+
+
 def pack_plastic(network: SpikingNetwork, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
     wired = zip(network.connections, synapses, strict=True)
     chosen = [(each, rule, made) for each, made in wired if (rule := each.stdp) is not None]
     rules = [rule for _, rule, _ in chosen]
-    columns = [wiring.by_target(made, network.find(each.target).size) for each, _, made in chosen]
     before = starts(network.find(each.source).size for each, _, _ in chosen)
     after = starts(network.find(each.target).size for each, _, _ in chosen)
+    records = aligned_rows(int(after[-1]), plasticity.RECORD)
+    records[:, : plasticity.NEWEST + 1] = plasticity.NEVER
     return plasticity.Plastic(
         floats(rule.potentiation for rule in rules),
         floats(rule.depression for rule in rules),
-        floats(math.exp(-dt / rule.tau_plus) for rule in rules),
-        floats(math.exp(-dt / rule.tau_minus) for rule in rules),
+        floats(decay(dt, rule.tau_plus) for rule in rules),
+        floats(decay(dt, rule.tau_minus) for rule in rules),
         floats(rule.low for rule in rules),
         floats(rule.high for rule in rules),
+        floats(1 / (rule.high - rule.low) if rule.high > rule.low else 0.0 for rule in rules),
+        floats(rule.mu_plus for rule in rules),
+        floats(rule.mu_minus for rule in rules),
+        integers(round(2 * rule.dendritic_delay / dt) for rule in rules),
+        integers(reference_period(rule, dt) for rule in rules),
+        np.zeros((members, len(rules)), np.int64),
+        np.ones((members, len(rules), 2)),
         before[:-1],
         after[:-1],
-        starts(len(column) for column, _, _ in columns)[:-1],
         starts(len(made) for _, _, made in chosen)[:-1],
         joined([made.weights for _, _, made in chosen], np.float64),
         np.zeros((members, before[-1])),
-        np.zeros(after[-1]),
-        joined([column for column, _, _ in columns], np.int64),
-        joined([places for _, places, _ in columns], np.int64),
-        joined([sources for _, _, sources in columns], np.int64),
+        np.zeros((members, before[-1])),
+        records,
+        np.zeros((after[-1], plasticity.MOST_WAITING)),
+        np.zeros(after[-1], np.int64),
     )
+
+
+def decay(dt: float, tau: float) -> float:
+    """e^{−dt/τ}, but below 1, so that no two steps have the same date."""
+    return min(math.exp(-dt / tau), 1 - 2.0**-52)
+
+
+def reference_period(rule: STDP, dt: float) -> int:
+    return max(1, int(min(plasticity.TIME_CONSTANTS * min(rule.tau_plus, rule.tau_minus) / dt, 1e9)))
+
+
+def aligned_rows(number: int, width: int) -> Float64[np.ndarray, "row width"]:
+    """Zeros, where no row of eight lies in two lines of the cache."""
+    room = np.zeros(number * width + LINE)
+    begin = -(room.ctypes.data // room.itemsize) % LINE
+    return room[begin : begin + number * width].reshape(number, width)
 
 
 def pack_drives(network: SpikingNetwork, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
@@ -250,7 +293,8 @@ def with_slots(neurons: kernel.Neurons, number: int, step: int) -> kernel.Neuron
 
 def num_slots(network: SpikingNetwork, dt: float) -> int:
     """Steps whose spikes are kept."""
-    return int(delays(network, dt).max(initial=0)) + 2
+    back = (2 * each.stdp.dendritic_delay for each in network.connections if each.stdp is not None)
+    return max(int(delays(network, dt).max(initial=0)), round(max(back, default=0.0) / dt)) + 2
 
 
 def num_source_streams(network: SpikingNetwork) -> int:

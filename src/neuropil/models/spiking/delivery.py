@@ -4,7 +4,7 @@ step.
 A sum at a target is made by one member of the team, in the order of connections and of the neurons that fired.
 """
 
-from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
+from neuropil.models.spiking.plasticity import fade, learn_at_arrivals, mark_fired, remember_fired
 from neuropil.parts.compilation import compiled_inside
 from neuropil.parts.threads.barrier import own_bounds, range_start
 
@@ -18,6 +18,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     source, port, rule = wires.source[connection], wires.port[connection], wires.plastic[connection]
     if rule >= 0:
         fade(rule, connection, groups, wires, plastic, team)
+        mark_fired(rule, connection, step, groups, neurons, wires, plastic, team)
     size, then = groups.size[wires.target[connection]], step - wires.delay[connection]
     slot = then % len(neurons.recent)
     arriving = ports.arriving[ports.first[port] : ports.first[port] + size]
@@ -31,7 +32,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
         begin = groups.first[source] + range_start(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
         if rule >= 0:
-            depress(rule, fired, arriving, rows, targets, wires.scale[connection], plastic, team.members)
+            learn_at_arrivals(rule, fired, arriving, rows, targets, wires.scale[connection], plastic, team)
         elif len(fired) > 0:
             weights = wires.weights[wires.weight_first[connection] :]
             if counted:
@@ -45,9 +46,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     if counted:
         send_counted(arriving[own], tally[own], wires.scale[connection])
     if rule >= 0:
-        potentiate(rule, connection, step, groups, neurons, wires, plastic, team)
-        if due:
-            remember_arrivals(rule, source, slot, groups, neurons, plastic, team)
+        remember_fired(rule, connection, step, groups, neurons, wires, plastic, team)
 
 
 @compiled_inside

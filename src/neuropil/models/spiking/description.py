@@ -56,6 +56,15 @@ class STDP(Config):
     tau_minus: float = option(20.0, "time constant τ₋ of depression (ms)", above=0)
     low: float = option(0.0, "smallest weight")
     high: float = option(1.0, "largest weight")
+    mu_plus: float = option(
+        0.0, "weight dependence μ₊ of potentiation, ∝ (high − w)^μ₊: 0 additive, 1 multiplicative", low=0
+    )
+    mu_minus: float = option(
+        0.0, "weight dependence μ₋ of depression, ∝ (w − low)^μ₋: 0 additive, 1 multiplicative", low=0
+    )
+    dendritic_delay: float = option(
+        0.0, "part of the delay between synapse and soma (ms), which spikes of the target take back too", low=0
+    )
 
     def validate(self) -> None:
         if not self.low <= self.high:
@@ -222,6 +231,10 @@ def _require_connection(connection: Projection, source: NeuronGroup | SpikeSourc
         _require_equal_lengths(f"the pairs of {name} must have a source and a target each", connection.pairs)
         for side, neurons, group in zip(("sources", "targets"), connection.pairs, (source, target), strict=True):
             _require_indices(f"the {side} of {name}", neurons, group.size)
+    dendritic = 0.0 if connection.stdp is None else connection.stdp.dendritic_delay
+    if dendritic > connection.delay:
+        got = f"{dendritic:g} of {connection.delay:g} ms"
+        raise InputError(f"the dendritic delay of {name} must be a part of its delay", got=got)
     _require_weight(connection, (source.size, target.size))
 
 

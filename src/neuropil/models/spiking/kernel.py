@@ -18,7 +18,7 @@ import numpy as np
 
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
-from neuropil.models.spiking.plasticity import TINY
+from neuropil.models.spiking.plasticity import TINY, bring_up_to_date
 from neuropil.parts.compilation import compiled, compiled_inside
 from neuropil.parts.threads.barrier import atomic_load, barrier, own_bounds
 
@@ -174,6 +174,9 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
             deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team)
         if control.verdict[step % 2] != 0:
             break
+    for connection in range(len(wires.kind)):
+        if wires.plastic[connection] >= 0:
+            bring_up_to_date(wires.plastic[connection], connection, groups, wires, plastic, team)
     return spike_steps[:count], spike_neurons[:count]
 
 

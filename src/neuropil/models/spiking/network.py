@@ -16,7 +16,12 @@ under what a spike adds to s).
 Spike-timing-dependent plasticity (STDP) changes w by every pair of a spike that arrives at a synapse and a spike of its
 target:
 
-    Δw = A₊ e^{−Δ/τ₊}   for Δ = t_post − t_arrival > 0,       Δw = −A₋ e^{Δ/τ₋}   for Δ < 0,       low ≤ w ≤ high
+    Δw = A₊ ((high − w)/(high − low))^{μ₊} e^{−Δ/τ₊}     for Δ = t_post − t_arrival > 0
+    Δw = −A₋ ((w − low)/(high − low))^{μ₋} e^{Δ/τ₋}      for Δ < 0,                      low ≤ w ≤ high
+
+μ = 0 is the additive rule, and μ = 1 the multiplicative one (Gütig et al. 2003). A spike arrives at the synapse after
+the axonal part of the delay, and a spike of the target comes there after the dendritic part d: Δ becomes
+t_post − t_arrival + 2 d, with t_arrival at the soma.
 
     network = SpikingNetwork(
         [NeuronGroup("excitatory", 400), NeuronGroup("inhibitory", 100)],
@@ -142,10 +147,11 @@ class SpikingSimulator:
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
         self.members = usual if threads is None else threads
         seeds = [mix(seed, "synapses", place) for place in range(len(network.connections))]
-        self._synapses = [arrays.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)]
+        synapses = [arrays.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)]
         self._ports, self._places = arrays.pack_ports(network, dt)
-        self._wires = arrays.pack_wires(network, self._synapses, self._places, dt, self.members)
-        self._plastic = arrays.pack_plastic(network, self._synapses, dt, self.members)
+        self._wires = arrays.pack_wires(network, synapses, self._places, dt, self.members)
+        self._plastic = arrays.pack_plastic(network, synapses, dt, self.members)
+        self._synapses = arrays.in_place(synapses, self._wires, self._plastic)
         own_streams = arrays.num_source_streams(network)
         self._drives = arrays.pack_drives(network, self._places, dt, own_streams)
         self._signals = [arrays.changing_input(group, network) for group in network.groups]
@@ -173,11 +179,7 @@ class SpikingSimulator:
 
     def synapses(self, connection: int) -> Synapses:
         """Sources, targets and weights, as they are now, of the connection at this place in the network."""
-        synapses, rule = self._synapses[connection], int(self._wires.plastic[connection])
-        if rule < 0:
-            return synapses.listed()
-        first = int(self._plastic.synapse_first[rule])
-        return replace(synapses, weights=self._plastic.weights[first : first + len(synapses)].copy())
+        return self._synapses[connection].listed()
 
     def change(self, network: SpikingNetwork) -> None:
         """Go on with other weights, where all synapses of a connection have the same, other delays, and other Poisson

@@ -40,8 +40,8 @@ class Synapses:
         """The same with a target and a weight for each."""
         width = len(self) // max(len(self.rows) - 1, 1)
         targets = np.tile(np.arange(width, dtype=np.uint32), len(self.rows) - 1) if self.kind == DENSE else self.targets
-        weights = np.ones(len(self)) if self.kind == SAME else self.weights
-        return Synapses(SPARSE, self.rows, targets, weights * self.scale)
+        weights = np.full(len(self), self.scale) if self.kind == SAME else self.weights * self.scale
+        return Synapses(SPARSE, self.rows, targets, weights)
 
 
 Indices: TypeAlias = Int64[np.ndarray, " synapse"]
@@ -73,13 +73,6 @@ def shared_rows(synapses: Synapses, num_targets: int, members: int) -> Int64[np.
     """[source, member]: where the synapses to each member's share of the targets begin; the last entry ends them."""
     limits = np.array([num_targets * member // members for member in range(members)])
     return split_rows(synapses.rows, synapses.targets, limits, synapses.kind == DENSE)
-
-
-def by_target(synapses: Synapses, num_targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each target neuron: where its synapses begin; then their places among all, and their sources."""
-    order = np.argsort(synapses.targets, kind="stable")
-    columns = np.concatenate([[0], np.cumsum(np.bincount(synapses.targets, minlength=num_targets))])
-    return columns, order, synapses.sources[order]
 
 
 def new_generators(number: int, seed: int) -> np.ndarray:
