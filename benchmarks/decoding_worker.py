@@ -158,7 +158,7 @@ class LlamaCpp(Steps):
     """The file is written in float32 and quantised by llama.cpp's own `llama_model_quantize`, as its users do it."""
 
     def __init__(self, folder: Path, precision: str, threads: int):
-        import llama_cpp
+        import llama_cpp  # pyright: ignore[reportMissingImports]
 
         self.llama = llama_cpp
         self.said = llama_cpp.llama_log_callback(lambda level, text, data: None)  # kept as long as it is called
@@ -195,7 +195,7 @@ def require(code: int, what: str) -> None:
 
 def write_gguf(folder: Path) -> Path:
     """Hugging Face's folder as llama.cpp reads it: matrices the other way round, and no vocabulary."""
-    from gguf import GGUFWriter
+    from gguf import GGUFWriter  # pyright: ignore[reportMissingImports]
     from safetensors.numpy import load_file
 
     settings, tensors = json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors")
@@ -245,7 +245,7 @@ class OpenVINO(Steps):
     scale and a zero point a row, multiplied with activations that are rounded as they come."""
 
     def __init__(self, folder: Path, precision: str, threads: int):
-        import openvino
+        import openvino  # pyright: ignore[reportMissingImports]
 
         converted = folder / f"openvino-{precision}"
         if not converted.exists():
@@ -253,7 +253,10 @@ class OpenVINO(Steps):
             modules["torchvision"] = (
                 None  # comes with optimum-intel, and its build may be one for another build of torch
             )
-            from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
+            from optimum.intel import (  # pyright: ignore[reportMissingImports]
+                OVModelForCausalLM,
+                OVWeightQuantizationConfig,
+            )
 
             rounding = OVWeightQuantizationConfig(bits=8) if precision == "int8" else None
             options: Any = {"export": True, "compile": False, "quantization_config": rounding}

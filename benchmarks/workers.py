@@ -33,7 +33,7 @@ def interpreter(
         print(f"Making an environment for {peer} (once) ...", flush=True)
         venv.create(place, with_pip=True)
         versions = ["-c", str(HERE / "constraints.txt")] if constrained else []
-        environment = os.environ | (variables or {})
+        environment = {**os.environ, **(variables or {})}
         subprocess.run([python, "-m", "pip", "install", "-q", *versions, *packages], check=True, env=environment)
         done.touch()
     return str(python)
@@ -53,7 +53,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | (variables or {}),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(variables or {})},
         )
         self.requests: Any = self.process.stdin
         self.answers: Any = self.process.stdout
