@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 G, EXTERNAL, STRENGTH, DELAY, DT = 5.0, 2.0, 100.0, 1.5, 0.1
-STEP = 0.01
-"""λ: the change of a weight by one pair, of its range."""
+STEP = 0.0005
+"""λ: the change of a weight by one pair, of its range. NEST sends a weight after the arriving spike has depressed it,
+neuropil before: the smaller λ, the less that is."""
 
 
 class Simulator:
