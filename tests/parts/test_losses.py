@@ -199,6 +199,38 @@ def test_a_projection_in_half_precision_is_measured_in_single():
     torch.testing.assert_close(whole.double(), expected, atol=0.02, rtol=0)
 
 
+@pytest.mark.usefixtures("bfloat16")
+def test_under_autocast_all_three_products_are_in_its_precision_and_the_sum_over_pieces_is_not():
+    class Products(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.kinds: list[set[torch.dtype]] = []
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
+                self.kinds.append({x.dtype for x in args if isinstance(x, Tensor)})
+            return func(*args, **(kwargs or {}))
+
+    hidden, weight, target = (x.detach() for x in projection(64, 9))
+    hidden, weight = hidden.float().requires_grad_(), weight.float().requires_grad_()
+    with pytest.MonkeyPatch.context() as patch, Products() as products, torch.autocast("cpu", torch.bfloat16):
+        patch.setattr(losses, "LOGITS_AT_ONCE", 9)  # a token at a time
+        projected_cross_entropy(hidden, weight, target).backward()
+    assert products.kinds == [{torch.bfloat16}] * 3 * 64
+    (expected,) = torch.autograd.grad(F.cross_entropy(hidden @ weight.T, target), weight)
+    assert weight.grad is not None
+    torch.testing.assert_close(weight.grad, expected, atol=2**-7 * expected.abs().max().item(), rtol=0)
+
+
+def test_logits_far_apart_have_the_loss_and_gradients_that_torch_finds():
+    hidden, weight, target = projection(6, 4)
+    hidden, weight = (300 * hidden.detach()).float().requires_grad_(), weight.detach().float().requires_grad_()
+    ours, theirs = projected_cross_entropy(hidden, weight, target), F.cross_entropy(hidden @ weight.T, target)
+    torch.testing.assert_close(ours, theirs)
+    for found, expected in zip(*(torch.autograd.grad(loss, (hidden, weight)) for loss in (ours, theirs)), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 def test_class_numbers_of_any_width_are_taken():
     hidden, weight, target = projection(6, 4)
     for kind in (torch.uint8, torch.int32):

@@ -80,42 +80,49 @@ def projected_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """With y = softmax(W h) and targets t:  ∂L/∂h = (y − t) W,  ∂L/∂W = Σ (y − t) hᵀ, each times α / Σ α."""
+    """With y = softmax(W h) and targets t:  ∂L/∂h = (y − t) W,  ∂L/∂W = Σ (y − t) hᵀ, each times α / Σ α.
+
+    Of each row s (y − t) is made, s = Σ eᶻ, in place of its logits. What s and α scale is not that row, as long as the
+    vocabulary is large, but those of ∂L/∂h and of h. Under autocast all three products are in its precision.
+    """
 
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float, token_weights: Tensor | None
     ) -> Tensor:
-        hidden, num_tokens = hidden.to(weight.dtype), len(target)
-        share = None if token_weights is None else at_least_single(token_weights.to(weight))
-        share = None if share is None else share / positive(share.sum())  # α / Σ α
+        num_tokens, precision = len(target), _precision_of_products(weight)
+        h_all, w = hidden.to(precision), weight.to(precision)
+        single = at_least_single(weight).dtype
+        share = hidden.new_full((num_tokens,), 1 / max(num_tokens, 1), dtype=single)  # α / Σ α
+        if token_weights is not None:
+            share = token_weights.to(share) / positive(token_weights.to(share).sum())
         at_once = max(1, LOGITS_AT_ONCE // len(weight))
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
-        hidden_gradient = torch.empty_like(hidden) if needs_hidden else None
+        hidden_gradient = torch.empty_like(h_all) if needs_hidden else None
         weight_gradient = (torch.empty_like if num_tokens else torch.zeros_like)(weight) if needs_weight else None
-        total = at_least_single(hidden.new_zeros(()))
+        loss, room = share.new_zeros(()), w.new_empty(min(at_once, num_tokens), len(weight))
         for start in range(0, num_tokens, at_once):
-            h, t = hidden[start : start + at_once], target[start : start + at_once, None].long()
-            logits = at_least_single(h @ weight.mT)
-            of_class = logits.gather(-1, t).squeeze(-1)
-            mean = logits.mean(-1) if label_smoothing else of_class
-            normaliser = logits.logsumexp(-1)
+            piece = slice(start, start + at_once)
+            h, t, alpha = h_all[piece], target[piece, None].long(), share[piece, None]
+            logits = at_least_single(torch.mm(h, w.mT, out=room[: len(h)]))
+            of_class = logits.gather(-1, t)
+            mean = logits.mean(-1, keepdim=True) if label_smoothing else of_class
+            highest = logits.amax(-1, keepdim=True)
+            error = logits.sub_(highest).exp_()
+            s = error.sum(-1, keepdim=True)
             # L = ln Σ eᶻ − (1 − ε) z_class − ε mean_k zₖ
-            losses = normaliser - (1 - label_smoothing) * of_class - label_smoothing * mean
-            total += losses.sum() if share is None else (share[start : start + at_once] * losses).sum()
-            # (y − t) / N in place of the logits, which are not needed any more
-            error = logits.sub_(normaliser[:, None]).exp_()
-            error.sub_(label_smoothing / len(weight)) if label_smoothing else None
-            error.scatter_add_(-1, t, error.new_full(t.shape, -(1 - label_smoothing)))
-            error = error.div_(num_tokens) if share is None else error.mul_(share[start : start + at_once, None])
-            error = error.to(weight.dtype)
+            losses = highest + s.log() - (1 - label_smoothing) * of_class - label_smoothing * mean
+            loss += (alpha * losses).sum()
+            # s (y − t)
+            error.sub_(s * (label_smoothing / len(weight))) if label_smoothing else None
+            error = error.scatter_add_(-1, t, -(1 - label_smoothing) * s).to(precision)
+            scale = (alpha / s).to(precision)
             if hidden_gradient is not None:
-                torch.mm(error, weight, out=hidden_gradient[start : start + at_once])
+                torch.mm(error, w, out=hidden_gradient[piece]).mul_(scale)
             if weight_gradient is not None:
-                beta = min(start, 1)  # the first is added to nothing
-                torch.addmm(weight_gradient, error.mT, h, beta=beta, out=weight_gradient)
+                (_add_product if start else _product)(error.mT, h * scale, out=weight_gradient)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
-        return total / num_tokens if share is None else total
+        return loss if num_tokens or token_weights is not None else loss / 0  # the mean over nothing is no number
 
     @staticmethod
     @once_differentiable
@@ -126,6 +133,22 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             return hidden_gradient, weight_gradient, None, None, None
         scaled = (None if saved is None else saved * scale for saved in (hidden_gradient, weight_gradient))
         return *scaled, None, None, None
+
+
+def _precision_of_products(weight: Tensor) -> torch.dtype:
+    """That of autocast, if it is bfloat16: float16 has too small a range for sums of exponentials."""
+    device = weight.device.type
+    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16
+    return torch.bfloat16 if half and weight.dtype == torch.float32 else weight.dtype
+
+
+def _product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
+    return torch.mm(a, b, out=out) if out.dtype == a.dtype else out.copy_(a @ b)
+
+
+def _add_product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
+    """A sum keeps its precision where products have less."""
+    return torch.addmm(out, a, b, out=out) if out.dtype == a.dtype else out.add_(a @ b)
 
 
 class _GivenGradients(torch.autograd.Function):

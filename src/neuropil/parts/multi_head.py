@@ -271,8 +271,9 @@ class MultiHeadAttention(nn.Module):
         return F.linear(x, self.projection.weight[rows], None if bias is None else bias[rows])
 
     def _split_heads(self, x: Tensor, parts: int) -> Sequence[Tensor]:
-        pattern = "batch time (part head width) -> part batch head time width"
-        return rearrange(x, pattern, part=parts, width=self.head_width).unbind(0)
+        # In parts first: their gradients are put side by side in one copy, which then is that of x.
+        pattern = "batch time (head width) -> batch head time width"
+        return [rearrange(part, pattern, width=self.head_width) for part in x.chunk(parts, -1)]
 
 
 def _split(width: int, heads: int) -> int:

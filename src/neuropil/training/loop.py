@@ -30,6 +30,7 @@ from neuropil.protocols import (
     StatefulLearner,
     WatchfulLearner,
 )
+from neuropil.training.allocation import reused_memory
 from neuropil.training.averages import WeightAverage
 from neuropil.training.checkpoint import restored
 from neuropil.training.config import (
@@ -107,7 +108,8 @@ def fit(
     require_compilable(config, learner.model)
     if config.compile:
         learner.model.compile()
-    with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
+    memory = reused_memory() if device.type == "cpu" else nullcontext()
+    with memory, torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
         loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview, world)
         with closing(loop), Display(title, show=show_progress and world.first) as display:
             loop.run(display)

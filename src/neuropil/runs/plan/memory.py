@@ -74,7 +74,7 @@ def transformer_memory(
     # What belongs to no block is gathered for the whole update, and of the blocks the one that is computed and the next
     gathered = number * (model.outside + 2 * block) if way.shards > 1 else 0.0
     table = model.tables * (number if way.shards > 1 else SINGLE)
-    logits = model.logits_bytes(tokens, number)
+    logits = model.logits_bytes(tokens, number, gathered=way.shards > 1)
     passing = 2 * stream + tokens * number * model.feed_forward / way.tensor  # gradients on their way through a block
     again = every if way.recompute else 0.0
     unshared = 2 * SINGLE * block if way.shards > 1 else 0.0

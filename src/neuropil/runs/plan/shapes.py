@@ -114,17 +114,16 @@ class TransformerShape:
         mask = self.mask_bytes * self.width if self.dropout else 0
         return 16 + 2 * SINGLE * self.width + 2 * SINGLE + mask
 
-    def logits_bytes(self, tokens: int, number: int) -> int:
-        """Of the pieces of logits that are there at once: of the first and, while the errors of the first are kept, of
-        the second, each with its exponentials; in half precision with the product that was made single, and the matrix
-        for it."""
+    def logits_bytes(self, tokens: int, number: int, *, gathered: bool = False) -> int:
+        """Of the piece of logits that is there at once, and its hidden vectors scaled. In half precision the product,
+        what is made single of it and the errors that are made half again, all hidden vectors and the matrix, and, where
+        weights are not gathered in it, a product to add to the gradient."""
         at_once = min(tokens, max(1, LOGITS_AT_ONCE // self.vocabulary))
-        following = min(at_once, tokens - at_once)
-        exponentials = SINGLE * self.vocabulary * max(2 * at_once, at_once + 2 * following)
+        piece = SINGLE * self.vocabulary + number * self.width
         if number == SINGLE:
-            return exponentials
-        both = self.vocabulary * max((SINGLE + number) * at_once, SINGLE * at_once + (SINGLE + number) * following)
-        return max(exponentials, both + number * self.tables)
+            return at_once * piece
+        halves = at_once * 2 * self.vocabulary + tokens * self.width + self.tables * (1 if gathered else 2)
+        return at_once * piece + number * halves
 
     def flops(self, tokens: int, tensor: int, *, recompute: bool) -> float:
         """Of an update: two for each weight and token forward, four backward, two once more where blocks are computed
