@@ -13,8 +13,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,14 @@ class Arguments(Config):
     epochs: int = option(1, "epochs of each training", low=1)
     rounds: int = option(5, "timed rounds of each training", low=2)
     updates: int | None = option(None, "updates of each training in place of whole epochs")
+    processor_time: bool = option(False, "one thread and the processor's clock, for a machine that others use")
 
 
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), words, command="spiking_peers", about="A spiking classifier beside its peers.")
+    if arguments.processor_time:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        torch.set_num_threads(1)
     print(f"{environment()['processor']}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         workers = {"neuropil": Worker("neuropil", sys.executable)}
@@ -78,17 +84,17 @@ def compare(name: str, arguments: Arguments, workers: dict[str, "Worker"], folde
     print(f"\n{name}: {'-'.join(map(str, [*sizes, classes]))}, batches of {batch}")
     for seed in range(arguments.seeds):
         torch.manual_seed(seed)
-        first: Any = {key: value.detach().numpy() for key, value in ours(**network).named_parameters()}
+        first: Any = {key: value.numpy() for key, value in ours(**network).state_dict().items()}
         np.savez(folder / "weights", **first)
         for worker in workers.values():
             where = {"data": str(folder / "data.npz"), "weights": str(folder / "weights.npz")}
             worker.tell("start", **where, network=network, batch=batch)
         if not seed:
             require_agreement({library: worker.tell("logits", count=64) for library, worker in workers.items()})
-        work = {
-            library: (lambda worker=worker: worker.tell("train", updates=each)) for library, worker in workers.items()
-        }
-        for library, values in alternate(work, arguments.rounds).items():
+        work = {library: (lambda worker=worker: worker.train(updates=each)) for library, worker in workers.items()}
+        spent = partial(processor_seconds, workers.values())
+        clock = spent if arguments.processor_time else time.perf_counter
+        for library, values in alternate(work, arguments.rounds, clock).items():
             seconds[library] += values
         for library, worker in workers.items():
             accuracies[library].append(worker.tell("accuracy"))
@@ -99,6 +105,11 @@ def compare(name: str, arguments: Arguments, workers: dict[str, "Worker"], folde
         print(f"{library}: {speed:.0f} pictures/s, test accuracy after {updates} updates {found}")
     for peer in PEERS:
         print(f"{peer} / neuropil: {ratio(seconds[peer], seconds['neuropil'])}")
+
+
+def processor_seconds(workers: Iterable["Worker"]) -> float:
+    """Of all training so far."""
+    return sum(worker.processor_seconds for worker in workers)
 
 
 def require_agreement(answers: dict[str, Any]) -> None:
@@ -142,6 +153,10 @@ class Worker:
         )
         self.requests: Any = self.process.stdin
         self.answers: Any = self.process.stdout
+        self.processor_seconds = 0.0
+
+    def train(self, updates: int) -> None:
+        self.processor_seconds += self.tell("train", updates=updates)
 
     def tell(self, do: str, **request: Any) -> Any:
         self.requests.write(json.dumps({"do": do, **request}) + "\n")
