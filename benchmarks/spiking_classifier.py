@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.lif import constants
-from neuropil.models.spiking import classifier as spiking_classifier
+from neuropil.models.spiking import layer
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
-from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
+from neuropil.models.spiking.layer import SpikingLayerConfig, fire
 
 ROUNDS = 5
 NETWORKS = {
@@ -24,9 +23,11 @@ NETWORKS = {
 def main(rounds: int = ROUNDS, repeats: int = 5) -> None:
     for name, (config, batch) in NETWORKS.items():
         firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
-        alone = alternate({way: layers(run, firing, config, batch, repeats) for way, run in WAYS.items()}, rounds)
+        alone = alternate(
+            {way: layers(compiled, firing, config, batch, repeats) for way, compiled in WAYS.items()}, rounds
+        )
         print(f"{name}, neurons alone, plain loop / neuropil: {ratio(alone['plain loop'], alone['neuropil'])}")
-        whole = alternate({way: training(run, config, batch, repeats) for way, run in WAYS.items()}, rounds)
+        whole = alternate({way: training(compiled, config, batch, repeats) for way, compiled in WAYS.items()}, rounds)
         print(f"{name}, training step, plain loop / neuropil: {ratio(whole['plain loop'], whole['neuropil'])}")
         print(
             f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop "
@@ -34,15 +35,12 @@ def main(rounds: int = ROUNDS, repeats: int = 5) -> None:
         )
 
 
-def plain(drive: Tensor, firing: SpikingLayerConfig) -> Tensor:
-    return in_steps(drive, firing).spikes
-
-
-WAYS: dict[str, Callable[[Tensor, SpikingLayerConfig], Tensor]] = {"neuropil": fire, "plain loop": plain}
+WAYS = {"neuropil": True, "plain loop": False}
+"""Whether its loops are compiled."""
 
 
 def layers(
-    run: Callable[[Tensor, SpikingLayerConfig], Tensor],
+    compiled: bool,
     firing: SpikingLayerConfig,
     config: SpikingClassifierConfig,
     batch: int,
@@ -54,22 +52,21 @@ def layers(
     gradient = torch.randn(config.steps, batch, config.hidden_sizes[0])
 
     def work() -> None:
-        for _ in range(repeats):
-            run(drive, firing).backward(gradient)
+        with loops(compiled):
+            for _ in range(repeats):
+                fire(drive, firing).backward(gradient)
 
     return work
 
 
-def training(
-    run: Callable[[Tensor, SpikingLayerConfig], Tensor], config: SpikingClassifierConfig, batch: int, repeats: int
-) -> Callable[[], None]:
+def training(compiled: bool, config: SpikingClassifierConfig, batch: int, repeats: int) -> Callable[[], None]:
     torch.manual_seed(0)
     model = SpikingClassifier(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     x, target = torch.randn(batch, *config.shape), torch.randint(0, config.classes, (batch,))
 
     def work() -> None:
-        with fired_by(run):
+        with loops(compiled):
             for _ in range(repeats):
                 optimizer.zero_grad()
                 F.cross_entropy(model(x), target).backward()
@@ -79,13 +76,13 @@ def training(
 
 
 @contextmanager
-def fired_by(run: Callable[[Tensor, SpikingLayerConfig], Tensor]) -> Iterator[None]:
-    usual = spiking_classifier.fire
-    spiking_classifier.fire = run
+def loops(compiled: bool) -> Iterator[None]:
+    usual = layer.compiles
+    layer.compiles = usual if compiled else lambda drive: False
     try:
         yield
     finally:
-        spiking_classifier.fire = usual
+        layer.compiles = usual
 
 
 if __name__ == "__main__":

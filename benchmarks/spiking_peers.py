@@ -7,10 +7,13 @@ each, at equal accuracy.
 Each library has a process of its own, and each peer an environment of its own in the user's cache, made when it is
 missing. Before training, logits and gradients of the same weights are compared."""
 
+import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,6 @@ from neuropil.config import Config, option
 from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.runs.environment import environment
 
-SPIKING = "benchmarks.spiking_worker"
 PEERS = {"snnTorch": "snntorch==1.0.0", "Norse": "norse==1.1.0"}
 DECAY, SLOPE, STEPS = 0.905, 2.0, 25
 HIDDEN = {
@@ -35,6 +37,17 @@ HIDDEN = {
 }
 
 
+class Library(Worker):
+    """A process, with the processor seconds of all its training so far."""
+
+    def __init__(self, name: str, python: str = sys.executable):
+        super().__init__("benchmarks.spiking_worker", name, python)
+        self.processor_seconds = 0.0
+
+    def train(self, updates: int) -> None:
+        self.processor_seconds += self.tell("train", updates=updates)
+
+
 class Arguments(Config):
     mnist: Path | None = option(None, "a folder of MNIST's four IDX files; without it, the embedded digits")
     networks: tuple[str, ...] = option(tuple(HIDDEN), "input coding and layers: currents, one-layer, poisson")
@@ -42,15 +55,19 @@ class Arguments(Config):
     epochs: int = option(1, "epochs of each training", low=1)
     rounds: int = option(5, "timed rounds of each training", low=2)
     updates: int | None = option(None, "updates of each training in place of whole epochs")
+    processor_time: bool = option(False, "one thread and the processor's clock, for a machine that others use")
 
 
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), words, command="spiking_peers", about="A spiking classifier beside its peers.")
+    if arguments.processor_time:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        torch.set_num_threads(1)
     print(f"{environment()['processor']}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
-        workers = {"neuropil": Worker(SPIKING, "neuropil")}
+        workers = {"neuropil": Library("neuropil")}
         workers |= {
-            name: Worker(SPIKING, name, interpreter(name, ["torch==2.13.0", "numpy", package]))
+            name: Library(name, interpreter(name, ["torch==2.13.0", "numpy", package]))
             for name, package in PEERS.items()
         }
         try:
@@ -61,7 +78,7 @@ def main(words: Sequence[str] = ()) -> None:
                 worker.close()
 
 
-def compare(name: str, arguments: Arguments, workers: dict[str, Worker], folder: Path) -> None:
+def compare(name: str, arguments: Arguments, workers: dict[str, Library], folder: Path) -> None:
     coding, hidden = HIDDEN[name]
     splits = prepare(ClassificationDataConfig(data=arguments.mnist), seed=0)
     train, test = (part.inputs.float().flatten(1) for part in (splits.train, splits.test))
@@ -78,17 +95,17 @@ def compare(name: str, arguments: Arguments, workers: dict[str, Worker], folder:
     print(f"\n{name}: {'-'.join(map(str, [*sizes, classes]))}, batches of {batch}")
     for seed in range(arguments.seeds):
         torch.manual_seed(seed)
-        first: Any = {key: value.detach().numpy() for key, value in ours(**network).named_parameters()}
+        first: Any = {key: value.numpy() for key, value in ours(**network).state_dict().items()}
         np.savez(folder / "weights", **first)
         for worker in workers.values():
             where = {"data": str(folder / "data.npz"), "weights": str(folder / "weights.npz")}
             worker.tell("start", **where, network=network, batch=batch)
         if not seed:
             require_agreement({library: worker.tell("logits", count=64) for library, worker in workers.items()})
-        work = {
-            library: (lambda worker=worker: worker.tell("train", updates=each)) for library, worker in workers.items()
-        }
-        for library, values in alternate(work, arguments.rounds).items():
+        work = {library: (lambda worker=worker: worker.train(updates=each)) for library, worker in workers.items()}
+        spent = partial(processor_seconds, workers.values())
+        clock = spent if arguments.processor_time else time.perf_counter
+        for library, values in alternate(work, arguments.rounds, clock).items():
             seconds[library] += values
         for library, worker in workers.items():
             accuracies[library].append(worker.tell("accuracy"))
@@ -99,6 +116,11 @@ def compare(name: str, arguments: Arguments, workers: dict[str, Worker], folder:
         print(f"{library}: {speed:.0f} pictures/s, test accuracy after {updates} updates {found}")
     for peer in PEERS:
         print(f"{peer} / neuropil: {ratio(seconds[peer], seconds['neuropil'])}")
+
+
+def processor_seconds(workers: Iterable[Library]) -> float:
+    """Of all training so far."""
+    return sum(worker.processor_seconds for worker in workers)
 
 
 def require_agreement(answers: dict[str, Any]) -> None:

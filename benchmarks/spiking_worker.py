@@ -7,6 +7,7 @@ c η and with ε/c, which for Adam is the same network after every update."""
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,7 @@ class Peer(nn.Module):
 
     scales: tuple[float, float, float]
     """Of the first weights for currents, of weights behind spikes, of the readout's."""
+    dice: Tensor
 
     def __init__(self, sizes: list[int], classes: int, decay: float, slope: float, steps: int, coding: str):
         super().__init__()
@@ -36,6 +38,7 @@ class Peer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(classes))
         self.neurons = [self.neuron() for _ in self.hidden]
         self.readout = self.leak()
+        self.register_buffer("dice", torch.empty(steps, 1, sizes[0]))
 
     def neuron(self) -> Callable[..., tuple[Tensor, Any]]:
         raise NotImplementedError
@@ -44,7 +47,10 @@ class Peer(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, exact: bool = False) -> Tensor:
-        entering = encoded(x, self.coding, self.steps)
+        entering = x
+        if self.coding != "current":
+            dice = torch.rand(self.steps, *x.shape) if self.training else self.dice
+            entering = (x > dice).to(x.dtype)
         first = self.hidden[0](entering)
         drives = [first] * self.steps if self.coding == "current" else first.unbind(0)
         states: list[Any] = [None] * len(self.hidden)
@@ -148,11 +154,6 @@ def norse_classes() -> type[Peer]:
     return Norse
 
 
-def encoded(x: Tensor, coding: str, steps: int) -> Tensor:
-    """Standardised inputs as currents, or intensities as spikes: the random numbers are neuropil's."""
-    return x if coding == "current" else (x > torch.rand(steps, *x.shape)).to(x.dtype)
-
-
 def ours(sizes: list[int], classes: int, decay: float, slope: float, steps: int, coding: str) -> nn.Module:
     from neuropil.models.lif import LIFConfig
     from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
@@ -186,11 +187,15 @@ class Worker:
                 c = scale(name)
                 parameter.copy_(c * torch.from_numpy(given["output.bias" if name == "bias" else name]))
                 groups.append({"params": [parameter], "lr": RATE * c, "eps": EPSILON / c})
+            if isinstance(self.model, Peer) and "encode.dice" in given:
+                self.model.dice = torch.from_numpy(given["encode.dice"])
         self.optimizer = torch.optim.Adam(groups, fused=True)
         self.order, self.place, self.epoch = torch.empty(0, dtype=torch.long), 0, 0
 
     def train(self, updates: int) -> float:
+        """Seconds of the processor."""
         self.model.train()
+        start = time.process_time()
         for _ in range(updates):
             if self.place + self.batch > len(self.order):
                 generator = torch.Generator().manual_seed(self.epoch)
@@ -199,23 +204,20 @@ class Worker:
             index = self.order[self.place : self.place + self.batch]
             self.place += self.batch
             self.optimizer.zero_grad()
-            self.loss = F.cross_entropy(self.model(self.x[index]), self.y[index])
-            self.loss.backward()
+            F.cross_entropy(self.model(self.x[index]), self.y[index]).backward()
             self.optimizer.step()
-        return self.loss.item()
+        return time.process_time() - start
 
     @torch.no_grad()
     def accuracy(self) -> float:
-        torch.manual_seed(0)
-        self.model.train()  # no dropout; spikes of all are drawn from one sequence
+        self.model.eval()  # random spikes of all three are drawn by the same dice
         parts = zip(self.test_x.split(500), self.test_y.split(500), strict=True)
         return sum(int((self.model(x).argmax(-1) == y).sum()) for x, y in parts) / len(self.test_y)
 
     def logits(self, count: int) -> dict[str, list]:
         """And the gradients of each parameter in neuropil's units, as norms."""
-        torch.manual_seed(0)
         exact = {"exact": True} if isinstance(self.model, Peer) else {}
-        logits = self.model.train()(self.test_x[:count], **exact)
+        logits = self.model.eval()(self.test_x[:count], **exact)
         self.model.zero_grad()
         F.cross_entropy(logits, self.test_y[:count]).backward()
         scale = self.model.scale if isinstance(self.model, Peer) else lambda name: 1.0

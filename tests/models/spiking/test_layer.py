@@ -1,6 +1,7 @@
 """A layer of spiking neurons: the simulator's own, with the gradients of the plain loop."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
+from neuropil.models.spiking.layer import SpikingLayerConfig, fire, fire_sum, in_steps
+from neuropil.parts.threads.team import torch_threads
 
 
 def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> SpikingLayerConfig:
@@ -84,9 +86,38 @@ def test_compiled_loops_and_single_steps_agree_in_spikes_and_gradients(
     weight = torch.randn(steps, *size, dtype=dtype, generator=generator)
     fused, single = fire(drive, firing), in_steps(drive, firing).spikes
     assert torch.equal(fused, single)
+    with torch.no_grad():
+        assert torch.equal(fire(drive, firing), single)
+    close: Any = {"rtol": 1e-12, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-4}
     found, expected = (torch.autograd.grad((spikes * weight).sum(), drive)[0] for spikes in (fused, single))
-    exact = dtype == torch.float64
-    torch.testing.assert_close(found, expected, rtol=1e-12 if exact else 1e-4, atol=1e-12 if exact else 1e-4)
+    torch.testing.assert_close(found, expected, **close)
+
+    shares, by_unit = weight[:, 0, 0], weight[0]
+    total, expected_total = (
+        fire_sum(drive, firing, shares),
+        torch.einsum("t,tbu->bu", shares, in_steps(drive, firing)[0]),
+    )
+    torch.testing.assert_close(total, expected_total, **close)
+    found, expected = (torch.autograd.grad((each * by_unit).sum(), drive)[0] for each in (total, expected_total))
+    torch.testing.assert_close(found, expected, **close)
+
+
+def test_spikes_and_gradients_do_not_depend_on_the_number_of_threads():
+    torch.manual_seed(0)
+    drive, weight = torch.randn(25, 7, 1000, requires_grad=True), torch.randn(25, 7, 1000)
+
+    def results(threads: int) -> list[torch.Tensor]:
+        with torch_threads(threads):
+            spikes, total = (
+                fire(drive, firing_of(LIFConfig())),
+                fire_sum(drive, firing_of(LIFConfig()), weight[:, 0, 0]),
+            )
+            gradients = torch.autograd.grad(((spikes * weight).sum(), (total * weight[0]).sum()), drive)
+            return [spikes, total, *gradients]
+
+    for alone, together in zip(results(1), results(3), strict=True):
+        assert alone.any()
+        assert torch.equal(alone, together)
 
 
 def test_below_the_threshold_the_gradient_is_the_formulas():
@@ -139,13 +170,14 @@ def test_nothing_is_written_over_what_was_given():
         assert torch.equal(gradient, kept)
 
 
-def test_spikes_that_are_changed_in_place_are_noticed():
-    drive = torch.randn(2, 3, dtype=torch.double, requires_grad=True)
-    spikes = fire(drive, firing_of(LIFConfig()))
+def test_spikes_that_are_changed_in_place_leave_the_gradient_as_it_is():
+    drive, weight = torch.randn(2, 3, dtype=torch.double, requires_grad=True), torch.randn(25, 2, 3, dtype=torch.double)
+    spikes, changed = fire(drive, firing_of(LIFConfig())), fire(drive, firing_of(LIFConfig()))
     with torch.no_grad():
-        spikes.mul_(2)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        spikes.sum().backward()
+        changed.mul_(2)
+    expected, found = (torch.autograd.grad(each, drive, weight)[0] for each in (spikes, changed))
+    assert expected.any()
+    assert torch.equal(found, expected)
 
 
 def test_drive_that_does_not_lie_in_order_gives_the_same_spikes():

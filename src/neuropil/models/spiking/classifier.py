@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
-from einops import einsum
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -26,7 +25,9 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import LayerActivity, SpikingLayerConfig, above, fire, in_steps
+from neuropil.models.spiking.layer import LayerActivity, SpikingLayerConfig, above, fire, fire_sum, in_steps
+from neuropil.models.spiking.poisson_spikes import poisson_spikes
+from neuropil.models.spiking.spike_linear import SpikeLinear
 from neuropil.parts.activations import SURROGATE_SLOPE
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.standardize import Standardize, range_end
@@ -78,32 +79,36 @@ class SpikingClassifier(nn.Module):
         self.firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
         gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden_sizes) - 1)]
-        layers = zip(pairwise(config.sizes), gains, strict=True)
-        self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in layers)
-        self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
+        kinds = [nn.Linear if config.coding == "current" else SpikeLinear, *[SpikeLinear] * (len(gains) - 1)]
+        layers = zip(kinds, pairwise(config.sizes), gains, strict=True)
+        self.hidden = nn.ModuleList(dense(kind, n, m, gain) for kind, (n, m), gain in layers)
+        last, gain = (nn.Linear, 1.0) if config.readout == "membrane" else (SpikeLinear, SPIKE_GAIN)
+        self.output = dense(last, config.sizes[-1], config.classes, gain)
 
     cannot_compile = "its neurons spike step by step in a kernel of their own, which torch.compile leaves as it is"
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:
         s = self.encode(x)  # batch input, a current; or time batch input, spikes
-        for linear in self.hidden:
-            s = self.silence(fire(linear(s), self.firing))  # time batch unit
         if self.config.readout == "spikes":
-            return fire(self.output(s), self.firing).sum(0)
-        return self.output(self.average(s))
+            for linear in self.hidden:
+                s = self.silence(fire(linear(s), self.firing))  # time batch unit
+            return fire_sum(self.output(s), self.firing, torch.ones(self.config.steps))
+        for linear in self.hidden[:-1]:
+            s = self.silence(fire(linear(s), self.firing))  # time batch unit
+        s = fire_sum(self.hidden[-1](s), self.firing, self.shares())  # batch unit
+        return self.output(self.silence(s))
 
-    def silence(self, s: Float[Tensor, "time batch unit"]) -> Float[Tensor, "time batch unit"]:
+    def silence(self, s: Float[Tensor, "*time batch unit"]) -> Float[Tensor, "*time batch unit"]:
         """A neuron that is dropped out is silent at every step."""
         if not (self.training and self.config.dropout):
             return s
-        return s * F.dropout(s.new_ones(s.shape[1:]), self.config.dropout)
+        return s * F.dropout(s.new_ones(s.shape[-2:]), self.config.dropout)
 
-    def average(self, s: Float[Tensor, "time batch unit"]) -> Float[Tensor, "batch unit"]:
+    def shares(self) -> Float[Tensor, " step"]:
         """What leaks can be added up before it is weighted, as all of it is linear: (1/K) Σ_k u_k = W Σ_j a_j s_j."""
-        decay = self.firing.neuron.decay
+        decay, steps = self.firing.neuron.decay, self.config.steps
         # a_j = (1/K) Σ_{k≥j} λ^{k−j}
-        a = (1 - decay ** torch.arange(len(s), 0, -1, dtype=s.dtype, device=s.device)) / (1 - decay) / len(s)
-        return einsum(a, s, "time, time batch unit -> batch unit")
+        return (1 - decay ** torch.arange(steps, 0, -1, dtype=torch.double)) / (1 - decay) / steps
 
     @torch.no_grad()
     def activity(self, x: Num[Tensor, "batch *shape"]) -> ClassifierActivity:
@@ -140,8 +145,8 @@ SPIKE_GAIN = 4.0
 """Initial weights have a variance of gain/n. With this one, rare spikes make the next layer fire too."""
 
 
-def dense(n: int, m: int, gain: float) -> nn.Linear:
-    layer = nn.Linear(n, m)
+def dense(kind: type[nn.Linear], n: int, m: int, gain: float) -> nn.Linear:
+    layer = kind(n, m)
     nn.init.normal_(layer.weight, std=math.sqrt(gain / n))
     nn.init.zeros_(layer.bias)
     return layer
@@ -213,8 +218,8 @@ class PoissonCoding(SpikeCoding):
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]:
         p = self.intensities(x)
-        dice = torch.rand(self.steps, *p.shape, dtype=p.dtype, device=p.device) if self.training else self.dice
-        return (p > dice).to(p.dtype) + (p - p.detach())
+        spikes = poisson_spikes(p, self.steps) if self.training else (p > self.dice).to(p.dtype)
+        return spikes + (p - p.detach()) if p.requires_grad else spikes
 
 
 class LatencyCoding(SpikeCoding):

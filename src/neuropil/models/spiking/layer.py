@@ -10,19 +10,21 @@ spike whatever it was before, so that nothing is handed back through it, nor thr
     ∂s_k/∂z_k ≈ (α/2) / (1 + (π α z_k/2)²)     z_k = (v_k − θ)/(θ − v_reset)
     ∂v_k/∂v_{k−1} = λ (1 − s_{k−1})            and 0 in refractory steps
 
-`step` is the definition, in PyTorch, and autograd goes through it. `fire` is the same for all steps at once, forwards
-and backwards, in compiled loops; a test compares spikes bit by bit and gradients in double precision."""
+`step` is the definition, in PyTorch, and autograd goes through it. `fire` and `fire_sum` are the same for all steps at
+once, forwards and backwards, in compiled loops; a test compares spikes bit by bit and gradients in double precision."""
 
 import math
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
+from einops import einsum
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.lif import Constants, leak
+from neuropil.models.spiking.torch_team import claim, on_torch_threads, torch_team
 from neuropil.parts.activations import SURROGATE_SLOPE, threshold
 from neuropil.parts.compilation import compiled
 
@@ -95,47 +97,96 @@ def above(x: Float[Tensor, "*any"], limit: float | Tensor, slope: float = SURROG
 
 AT_ONCE = 1024
 """Neurons that go through all steps before the next ones do: their state stays in the processor's nearest cache."""
+APART = AT_ONCE + 272
+"""Between the beginnings of what is kept of them. A processor compares the last twelve bits of addresses, so that
+arrays of which one begins some bytes after a multiple of 4096 of the other wait for each other."""
 
 
 def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
     """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops on a CPU, which an exported graph
     cannot hold."""
-    if drive.dtype not in (torch.float32, torch.float64):
-        drive = drive.float()  # autocast: what is added up over time keeps its digits
-    if drive.device.type != "cpu" or torch.compiler.is_exporting():
-        return in_steps(drive, firing).spikes
-    run = torch.compiler.disable(SurrogateSpikes.apply) if torch.compiler.is_compiling() else SurrogateSpikes.apply
-    return cast(Any, run)(drive, firing)
+    drive = with_digits(drive)
+    return run(AllSpikes, drive, firing) if compiles(drive) else in_steps(drive, firing).spikes
 
 
-class SurrogateSpikes(torch.autograd.Function):
+def fire_sum(
+    drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig, weights: Float[Tensor, " steps"]
+) -> Float[Tensor, "batch unit"]:
+    """Σ_k a_k s_k over these spikes, none of which is kept."""
+    drive = with_digits(drive)
+    if compiles(drive):
+        return run(SumOfSpikes, drive, firing, weights)
+    return einsum(weights.to(drive), in_steps(drive, firing).spikes, "time, time batch unit -> batch unit")
+
+
+def with_digits(drive: Tensor) -> Tensor:
+    """Under autocast, what is added up over time keeps its digits."""
+    return drive if drive.dtype in (torch.float32, torch.float64) else drive.float()
+
+
+def compiles(x: Tensor) -> bool:
+    return x.device.type == "cpu" and not torch.compiler.is_exporting()
+
+
+def run(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
+    applied = torch.compiler.disable(function.apply) if torch.compiler.is_compiling() else function.apply
+    return cast(Any, applied)(*arguments)
+
+
+class AllSpikes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, drive: Tensor, firing: SpikingLayerConfig) -> Tensor:
-        """Keeps the slopes ∂s/∂v for the way back: 0 in refractory steps, and nowhere else."""
         spikes = drive.new_empty(firing.steps, *drive.shape[-2:])
-        slopes = torch.empty_like(spikes) if ctx.needs_input_grad[0] else spikes[:0]
-        current, kicks = current_and_kicks(drive)
-        number = current.dtype.type  # a constant of more digits would turn every number of the loops into one of more
-        neuron = Constants(*(number(each) if isinstance(each, float) else each for each in firing.neuron))
-        slope = firing.slope / firing.size
-        steepest, narrowness = number(slope / 2), number(math.pi * slope / 2)
-        forwards(current, kicks, number(firing.size), neuron, steepest, narrowness, rows(spikes), rows(slopes))
-        ctx.save_for_backward(spikes, slopes)
-        ctx.firing, ctx.shape = firing, drive.shape
+        keep_slopes(ctx, drive, firing, drive.new_zeros(firing.steps), spikes, spikes[0, :0])
         return spikes
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        if torch.is_grad_enabled():
-            rule = "a surrogate gradient has no gradient itself"
-            raise InputError(rule, got="create_graph=True", fix="leave it out")
-        spikes, slopes = ctx.saved_tensors
-        by_drive, decay = spikes.new_zeros(ctx.shape), ctx.firing.neuron.decay
-        current, kicks = current_and_kicks(by_drive)
-        number = current.dtype.type
-        constants = number(ctx.firing.size), number(decay), number(1 - decay)
-        backwards(rows(gradients[0]), rows(spikes), rows(slopes), *constants, current, kicks)
-        return by_drive, None
+        return through_slopes(ctx, gradients[0], gradients[0].new_ones(ctx.firing.steps)), None
+
+
+class SumOfSpikes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, drive: Tensor, firing: SpikingLayerConfig, weights: Tensor) -> Tensor:
+        total = drive.new_empty(drive.shape[-2:])
+        ctx.weights = weights.to(drive)
+        keep_slopes(ctx, drive, firing, ctx.weights, drive.new_empty(0, *drive.shape[-2:]), total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return through_slopes(ctx, gradients[0][None], ctx.weights), None, None
+
+
+def keep_slopes(
+    ctx: Any, drive: Tensor, firing: SpikingLayerConfig, weights: Tensor, spikes: Tensor, total: Tensor
+) -> None:
+    """Writes the spikes and their sum, of which either may be empty. For the way back it keeps the slopes ∂s/∂v:
+    negative where a neuron spikes, 0 in refractory steps, and nowhere else."""
+    slopes = drive.new_empty(firing.steps if ctx.needs_input_grad[0] else 0, *drive.shape[-2:])
+    current, kicks = current_and_kicks(drive)
+    number = current.dtype.type  # a constant of more digits would turn every number of the loops into one of more
+    neuron = Constants(*(number(each) if isinstance(each, float) else each for each in firing.neuron))
+    slope = firing.slope / firing.size
+    numbers = number(firing.size), number(slope / 2), number(math.pi * slope / 2)
+    written = weights.detach().numpy(), rows(spikes), rows(slopes), total.numpy().reshape(-1)
+    forwards(torch_team(), current, kicks, neuron, *numbers, *written)
+    ctx.save_for_backward(slopes)
+    ctx.firing, ctx.shape = firing, drive.shape
+
+
+def through_slopes(ctx: Any, gradient: Float[Tensor, "any batch unit"], weights: Float[Tensor, " steps"]) -> Tensor:
+    """The gradient by the drive, from that by the spikes, or by their weighted sum."""
+    if torch.is_grad_enabled():
+        rule = "a surrogate gradient has no gradient itself"
+        raise InputError(rule, got="create_graph=True", fix="leave it out")
+    (slopes,) = ctx.saved_tensors
+    by_drive, decay = slopes.new_empty(ctx.shape), ctx.firing.neuron.decay
+    current, kicks = current_and_kicks(by_drive)
+    number = current.dtype.type
+    numbers = number(ctx.firing.size), number(decay), number(1 - decay)
+    backwards(torch_team(), rows(gradient), weights.detach().numpy(), rows(slopes), *numbers, current, kicks)
+    return by_drive
 
 
 def current_and_kicks(drive: Float[Tensor, "*time batch unit"]) -> tuple[Any, Any]:
@@ -150,23 +201,25 @@ def rows(x: Float[Tensor, "*time batch unit"]) -> Any:
 
 
 @compiled
-def forwards(current, kicks, size, neuron, steepest, narrowness, spikes, slopes):
+def some_forwards(claimed, current, kicks, neuron, size, steepest, narrowness, weights, spikes, slopes, total):
     """The innermost loop has numbers of one type and no branches, so that it is vectorised."""
-    num_steps, num_neurons = spikes.shape
-    number = spikes.dtype.type
+    num_steps, num_neurons = len(weights), len(current)
+    number = current.dtype.type
     zero, one = number(0), number(1)
-    v, free, target = np.empty(AT_ONCE, spikes.dtype), np.empty(AT_ONCE, spikes.dtype), np.empty(AT_ONCE, spikes.dtype)
-    nothing, unwanted = np.zeros(AT_ONCE, spikes.dtype), np.empty(AT_ONCE, spikes.dtype)
-    for first in range(0, num_neurons, AT_ONCE):
-        here = slice(first, min(first + AT_ONCE, num_neurons))
+    kept = np.zeros((7, APART), current.dtype)
+    v, free, target, nothing, sums = kept[0], kept[1], kept[2], kept[3], kept[4]
+    pieces = (num_neurons + AT_ONCE - 1) // AT_ONCE
+    piece = claim(claimed, pieces)
+    while piece >= 0:
+        here = slice(piece * AT_ONCE, min((piece + 1) * AT_ONCE, num_neurons))
         for i, each in enumerate(current[here]):
-            v[i], free[i], target[i] = neuron.rest, zero, neuron.rest + size * each
+            v[i], free[i], target[i], sums[i] = neuron.rest, zero, neuron.rest + size * each, zero
         for k in range(num_steps):
-            now, release = number(k), number(k + 1 + neuron.refractory_steps)
+            now, release, weight = number(k), number(k + 1 + neuron.refractory_steps), weights[k]
             kick = kicks[k, here] if len(kicks) else nothing
-            slope = slopes[k, here] if len(slopes) else unwanted
-            spike = spikes[k, here]
-            for i in range(len(spike)):
+            slope = slopes[k, here] if len(slopes) else kept[5]
+            spike = spikes[k, here] if len(spikes) else kept[6]
+            for i in range(here.stop - here.start):
                 held = now < free[i]
                 leaked = leak(v[i], target[i], neuron.decay)
                 u = neuron.reset if held else leaked
@@ -175,29 +228,51 @@ def forwards(current, kicks, size, neuron, steepest, narrowness, spikes, slopes)
                 z = narrowness * (u - neuron.threshold)
                 # (α/2) / (1 + (π α z/2)²)
                 steep = steepest / (one + z * z)
+                signed = -steep if fired else steep
                 spike[i] = one if fired else zero
-                slope[i] = zero if held else steep
+                slope[i] = zero if held else signed
+                sums[i] += weight if fired else zero
                 v[i] = neuron.reset if held else kicked
                 free[i] = release if fired else free[i]
+        if len(total):
+            total[here] = sums[: here.stop - here.start]
+        piece = claim(claimed, pieces)
 
 
 @compiled
-def backwards(gradient, spikes, slopes, size, decay, share, current, kicks):
-    num_steps, num_neurons = spikes.shape
-    zero, one = spikes.dtype.type(0), spikes.dtype.type(1)
-    later, unwanted = np.empty(AT_ONCE, spikes.dtype), np.empty(AT_ONCE, spikes.dtype)  # later: λ ∂/∂v_{k+1}
-    for first in range(0, num_neurons, AT_ONCE):
-        here = slice(first, min(first + AT_ONCE, num_neurons))
-        by_current = current[here]
-        later[:] = zero
+def some_backwards(claimed, gradient, weights, slopes, size, decay, share, current, kicks):
+    num_steps, num_neurons = slopes.shape
+    zero = slopes.dtype.type(0)
+    kept_apart = np.empty((3, APART), slopes.dtype)
+    later, by_current = kept_apart[0], kept_apart[1]  # later: λ ∂/∂v_{k+1}
+    pieces = (num_neurons + AT_ONCE - 1) // AT_ONCE
+    piece = claim(claimed, pieces)
+    while piece >= 0:
+        here = slice(piece * AT_ONCE, min((piece + 1) * AT_ONCE, num_neurons))
+        later[:], by_current[:] = zero, zero
         for k in range(num_steps - 1, -1, -1):
-            arriving, spike, slope = gradient[k, here], spikes[k, here], slopes[k, here]
-            by_kick = kicks[k, here] if len(kicks) else unwanted
-            for i in range(len(spike)):
-                held = slope[i] == zero
+            arriving, slope, weight = gradient[k if len(gradient) > 1 else 0, here], slopes[k, here], weights[k]
+            by_kick = kicks[k, here] if len(kicks) else kept_apart[2]
+            for i in range(len(slope)):
                 # ∂/∂v_k = ∂/∂s_k ∂s_k/∂v_k + λ (1 − s_k) ∂/∂v_{k+1}
-                kept = zero if held else (one - spike[i]) * later[i]
-                g = arriving[i] * slope[i] + kept
+                kept = later[i] if slope[i] > zero else zero
+                g = weight * arriving[i] * abs(slope[i]) + kept
                 by_kick[i] = size * kept
                 by_current[i] += size * share * g
                 later[i] = decay * g
+        if not len(kicks):
+            current[here] = by_current[: here.stop - here.start]
+        piece = claim(claimed, pieces)
+
+
+start_forwards, start_backwards = on_torch_threads(some_forwards), on_torch_threads(some_backwards)
+
+
+@compiled
+def forwards(team, *arguments):
+    start_forwards(team, arguments)
+
+
+@compiled
+def backwards(team, *arguments):
+    start_backwards(team, arguments)
