@@ -26,6 +26,7 @@ from benchmarks import (
     spiking_networks,
     transformations,
     transformer_step,
+    whole_commands,
     word2vec,
 )
 from neuropil.training.precision import prepare_bfloat16
@@ -33,6 +34,7 @@ from neuropil.training.precision import prepare_bfloat16
 prepare_bfloat16()  # before the first of them computes
 for benchmark in (
     import_time,
+    whole_commands,
     lab_viewers,
     loop_overhead,
     mlp_beside_sklearn,

@@ -215,6 +215,13 @@ def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out == '{"mase": null, "path": "a", "text": "naïve"}\n'
 
 
+def test_json_of_several_has_a_line_for_each(capsys: pytest.CaptureFixture[str]):
+    print_json({"value": 1.5}, {"value": math.inf, "text": "naïve"})
+    assert capsys.readouterr().out == '{"value": 1.5}\n{"value": null, "text": "naïve"}\n'
+    print_json()
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
     [

@@ -1,13 +1,20 @@
 """The command line: `neuropil COMMAND …`. Words become a recipe, a recipe becomes a run; no logic lives here."""
 
+import gc
 import shlex
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+RARELY = (10_000, 10, 50)
+"""When Python looks for cycles of objects that nothing else holds. By its own thresholds it goes through all that
+imports have made several times before a command begins, and finds nothing."""
+
 
 def main(words: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
+    if words is None:  # the process is ours
+        gc.set_threshold(*RARELY)
     words = list(sys.argv[1:] if words is None else words)
     from neuropil.cli.commands import run_command
     from neuropil.cli.output import heard_once, printed_warnings

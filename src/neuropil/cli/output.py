@@ -4,9 +4,9 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from neuropil.errors import DataWarning, StorageWarning
 from neuropil.progress import is_heard
@@ -59,10 +59,25 @@ def printed_warnings() -> Iterator[None]:
         yield
 
 
-def print_json(record: Mapping[str, Any]) -> None:
-    """On one line; what is no number is null, since JSON knows no NaN."""
-    valid = json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
-    print(json.dumps(valid, ensure_ascii=False), flush=True)
+def print_json(*records: Mapping[str, Any]) -> None:
+    """Each on a line of its own."""
+    print_lines(map(json_line, records))
+
+
+def json_line(record: Mapping[str, Any]) -> str:
+    """What is no number is null, since JSON knows no NaN."""
+    try:
+        return json.dumps(record, ensure_ascii=False, allow_nan=False, default=str)
+    except ValueError:
+        valid = json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
+        return json.dumps(valid, ensure_ascii=False)
+
+
+def print_lines(lines: Iterable[str], file: TextIO | None = None) -> None:
+    """Together: where each line of many is written by itself, that takes longer than a small model."""
+    file = sys.stdout if file is None else file
+    file.writelines(f"{line}\n" for line in lines)
+    file.flush()
 
 
 def print_data(data: "DataPreview") -> None:

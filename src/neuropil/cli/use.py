@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from neuropil.cli.arguments import Arguments
-from neuropil.cli.output import print_json, print_table
+from neuropil.cli.output import print_json, print_lines, print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.progress import Stages
@@ -42,11 +42,9 @@ def predict(arguments: PredictArguments) -> None:
 
 def _print_answers(what: str, names: Sequence[str], answers: "Answers", as_json: bool) -> None:
     if as_json:
-        for name, record in zip(names, answers.records(), strict=True):
-            print_json({what: name, **record})
-        return
-    for name, cells in zip(names, answers.lines(), strict=True):
-        print("\t".join([name, *cells]), flush=True)
+        print_json(*({what: name, **record} for name, record in zip(names, answers.records(), strict=True)))
+    else:
+        print_lines("\t".join([name, *cells]) for name, cells in zip(names, answers.lines(), strict=True))
 
 
 class EvaluateArguments(Arguments):

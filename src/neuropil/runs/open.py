@@ -4,24 +4,22 @@ vectors."""
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from neuropil.data.labelled_texts.files import TextColumns
 from neuropil.data.tokenizers.published import fitting_tokenizer
 from neuropil.errors import InputError
-from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
-from neuropil.models.clip import CLIP
-from neuropil.models.gpt2 import GPT2
 from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
 from neuropil.pretrained.word_vectors import SUFFIXES, holds_vectors, read_vectors
 from neuropil.runs import run
 from neuropil.runs.archive import unpacked
-from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
-from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
 from neuropil.tasks.predictor import Evaluates
-from neuropil.tasks.retrieval.predictor import Retriever
-from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
 from neuropil.tasks.word_vectors.predictor import WordVectorPredictor
+
+if TYPE_CHECKING:  # each is imported with the models that it needs, by who opens one
+    from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
+    from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
+    from neuropil.tasks.retrieval.predictor import Retriever
+    from neuropil.tasks.text_classification.predictor import MaskedTextClassifier
 
 C = TypeVar("C")
 START_OF_TEXT = "<|endoftext|>"
@@ -108,13 +106,21 @@ def _is_run(folder: Path, settings: Mapping[str, Any]) -> bool:
     return "neuropil" in settings and (folder / "metrics.jsonl").exists()
 
 
-def _open_gpt2(folder: Path, settings: Mapping[str, Any]) -> GPT2LanguageModel:
+def _open_gpt2(folder: Path, settings: Mapping[str, Any]) -> "GPT2LanguageModel":
+    from neuropil.models.gpt2 import GPT2
+    from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
+
     model = GPT2.from_pretrained(folder)
     return GPT2LanguageModel(model, fitting_tokenizer(folder, model.config.vocabulary_size), opening=START_OF_TEXT)
 
 
-def _open_bert(folder: Path, settings: Mapping[str, Any]) -> MaskedTextClassifier | TextFiller | TextEmbedder:
+def _open_bert(folder: Path, settings: Mapping[str, Any]) -> "MaskedTextClassifier | TextFiller | TextEmbedder":
     """What it can do is what its architecture has a head for."""
+    from neuropil.data.labelled_texts.files import TextColumns
+    from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
+    from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
+    from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
+
     architectures = settings.get("architectures") or ()
     if "BertForSequenceClassification" in architectures:
         model = BERTClassifier.from_pretrained(folder)
@@ -131,7 +137,10 @@ def _open_bert(folder: Path, settings: Mapping[str, Any]) -> MaskedTextClassifie
     return TextEmbedder(bert, fitting_tokenizer(folder, bert.config.vocabulary_size), longest)
 
 
-def _open_clip(folder: Path, settings: Mapping[str, Any]) -> Retriever:
+def _open_clip(folder: Path, settings: Mapping[str, Any]) -> "Retriever":
+    from neuropil.models.clip import CLIP
+    from neuropil.tasks.retrieval.predictor import Retriever
+
     model = CLIP.from_pretrained(folder)
     return Retriever(model, fitting_tokenizer(folder, model.config.text.vocabulary_size))
 

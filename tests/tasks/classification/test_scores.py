@@ -3,6 +3,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -16,7 +18,14 @@ from sklearn.metrics import (
 
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import Splits
-from neuropil.tasks.classification.scores import baselines, class_scores, final_scores, label_scores, value_scores
+from neuropil.tasks.classification.scores import (
+    baselines,
+    class_scores,
+    final_scores,
+    label_scores,
+    least_squares,
+    value_scores,
+)
 
 
 def unequal(classes: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -141,3 +150,14 @@ def test_baselines_do_not_depend_on_the_size_of_all_weights_together():
     )
     for other in others:
         assert other[0].metrics == pytest.approx(plain[0].metrics, rel=1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_least_squares_predicts_as_scikit_learn_does_also_where_columns_repeat(weighted: bool):
+    x, y = load_diabetes(return_X_y=True)
+    x = np.concatenate([x, x[:, :2]], 1)
+    weights = np.random.default_rng(0).uniform(0.1, 2, len(x)) if weighted else None
+    theirs = LinearRegression().fit(x[:300], y[:300], None if weights is None else weights[:300])
+    inputs, targets = torch.from_numpy(x), torch.from_numpy(y)[:, None]
+    ours = least_squares(inputs[:300], targets[:300], None if weights is None else weights[:300])
+    torch.testing.assert_close(ours(inputs)[:, 0], torch.from_numpy(theirs.predict(x)), rtol=1e-6, atol=1e-6)

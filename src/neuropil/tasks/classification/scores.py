@@ -32,6 +32,7 @@ from neuropil.parts.objectives import Classification, MultiLabel, Regression
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result
+from neuropil.tasks.logistic_regression import LogisticRegression
 
 LARGEST = 10_000
 ABOVE = 0.5
@@ -149,28 +150,21 @@ def baselines(splits: Splits) -> list[Result]:
     return learn[train.schema.task](train, test, note)
 
 
-def _rows(inputs: Tensor | PictureFiles) -> Num[np.ndarray, "example feature"]:
-    return inputs[:].flatten(1).numpy()
+def _rows(inputs: Tensor | PictureFiles) -> Num[Tensor, "example feature"]:
+    return inputs[:].flatten(1)
 
 
-def _predicted(predict: Callable[[np.ndarray], np.ndarray], test: Examples) -> np.ndarray:
+def _predicted(predict: Callable[[Tensor], Tensor], test: Examples) -> Tensor:
     """Pictures that are in files are read some at a time."""
     if isinstance(test.inputs, Tensor):
         return predict(_rows(test.inputs))
-    return np.concatenate([predict(_rows(part)) for part in test.inputs.split(FEW)])
+    return torch.cat([predict(_rows(part)) for part in test.inputs.split(FEW)])
 
 
 def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
-    weights = {} if train.weights is None else {"logisticregression__sample_weight": relative(train.weights)}
-    logistic.fit(_rows(train.inputs), train.targets.numpy(), **weights)
+    logistic = LogisticRegression.fit(_rows(train.inputs), train.targets, relative(train.weights))
     probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
-    found = torch.from_numpy(_predicted(logistic.predict_proba, test)).double()
-    probabilities[:, torch.from_numpy(logistic.classes_)] = found
+    probabilities[:, logistic.classes] = _predicted(logistic.probabilities, test)
     most_frequent = F.one_hot(train.targets.mode().values, len(train.schema.classes)).expand(len(test), -1)
     return [
         Result(f"logistic regression{note}", class_scores(probabilities, test.targets)),
@@ -180,19 +174,14 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
 
 def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     """One against the rest: a logistic regression for each label, and the share of examples that have it."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(_rows(train.inputs))
-    x, x_test = (scaler.transform(_rows(part.inputs)) for part in (train, test))
-    weights = relative(train.weights)
+    x, x_test, weights = _rows(train.inputs), _rows(test.inputs), relative(train.weights)
     has, targets = train.targets > ABOVE, test.targets > ABOVE
     shares = has.double().mean(0).expand(len(test), -1)
     probabilities = shares.clone()
     for column in range(has.shape[1]):
         if 0 < int(has[:, column].sum()) < len(train):  # else all that was seen is one answer
-            logistic = LogisticRegression(max_iter=300, tol=1e-3).fit(x, has[:, column].numpy(), weights)
-            probabilities[:, column] = torch.from_numpy(logistic.predict_proba(x_test)[:, 1])
+            logistic = LogisticRegression.fit(x, has[:, column].long(), weights)
+            probabilities[:, column] = logistic.probabilities(x_test)[:, 1]
     return [
         Result(f"one-vs-rest logistic regression{note}", label_scores(probabilities, targets)),
         Result("always the labels of most examples", label_scores(shares, targets)),
@@ -200,12 +189,23 @@ def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Resul
 
 
 def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
-    from sklearn.linear_model import LinearRegression
-
-    weights = relative(train.weights)
-    linear = LinearRegression().fit(_rows(train.inputs), train.targets.numpy(), weights)
-    predicted = torch.from_numpy(_predicted(linear.predict, test)).to(test.targets)
+    linear = least_squares(_rows(train.inputs), train.targets, relative(train.weights))
+    predicted = _predicted(linear, test).to(test.targets)
     return [
         Result(f"linear regression{note}", value_scores(predicted, test.targets)),
         Result("always the mean", value_scores(train.targets.mean().expand_as(test.targets), test.targets)),
     ]
+
+
+def least_squares(
+    x: Num[Tensor, "example feature"],
+    targets: Float[Tensor, "example output"],
+    weights: Float[np.ndarray, " example"] | None = None,
+) -> Callable[[Tensor], Tensor]:
+    """The affine function of least Σ α (y − t)², and among several such the one with the smallest weights."""
+    alpha = torch.ones(len(x)) if weights is None else torch.from_numpy(weights)
+    share, x, targets = (alpha.double() / alpha.double().sum())[:, None], x.double(), targets.double()
+    mean, constant = (share * x).sum(0), (share * targets).sum(0)
+    centred = share.sqrt() * (x - mean), share.sqrt() * (targets - constant)
+    weight = torch.linalg.lstsq(*centred, driver="gelsd").solution
+    return lambda x: (x.double() - mean) @ weight + constant

@@ -13,6 +13,7 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Examples
 from neuropil.parts.standardize import UnitRange
 from neuropil.randomness import seeded
+from neuropil.tasks.logistic_regression import LogisticRegression
 
 LARGEST = 20_000
 """Training examples from which principal components and a probe are learned."""
@@ -60,10 +61,5 @@ def probe_accuracy(
     """Of the test part; nothing where there are no classes."""
     if not train.schema.classes:
         return {}
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
-    probe.fit(train_codes.numpy(), train.targets.numpy())
-    return {"probe_accuracy": float((probe.predict(test_codes.numpy()) == test.targets.numpy()).mean())}
+    probe = LogisticRegression.fit(train_codes, train.targets)
+    return {"probe_accuracy": (probe.predict(test_codes) == test.targets).double().mean().item()}
