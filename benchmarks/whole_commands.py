@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -109,7 +110,7 @@ def write_series(path: Path, rows: int) -> None:
     path.write_text("\n".join(["time,value", *lines]) + "\n", encoding="utf-8")
 
 
-FILES: dict[str, tuple[Callable[[Path, int], None], str, dict[str, str]]] = {
+FILES: dict[str, tuple[Callable[[Path, int], None], str, dict[str, Any]]] = {
     "mlp": (write_table, "csv", {"target": "label"}),
     "text_classifier": (write_texts, "csv", {}),
     "tagger": (write_tagged, "conll", {}),
@@ -153,8 +154,8 @@ def profile(name: str, folder: Path) -> dict[str, float]:
     laps.append(time.perf_counter())
     answers = predictor.predict(inputs)
     laps.append(time.perf_counter())
-    with (folder / "answers").open("w") as file:
-        print_lines(("\t".join([name, *cells]) for name, cells in zip(names, answers.lines(), strict=True)), file)
+    with (folder / "answers").open("w") as file, redirect_stdout(file):
+        print_lines("\t".join([name, *cells]) for name, cells in zip(names, answers.lines(), strict=True))
     laps.append(time.perf_counter())
     model = clock.seconds
     labelled = predictor.read_labelled([asked])

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from neuropil.errors import DataWarning, StorageWarning
 from neuropil.progress import is_heard
@@ -73,11 +73,10 @@ def json_line(record: Mapping[str, Any]) -> str:
         return json.dumps(valid, ensure_ascii=False)
 
 
-def print_lines(lines: Iterable[str], file: TextIO | None = None) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Together: where each line of many is written by itself, that takes longer than a small model."""
-    file = sys.stdout if file is None else file
-    file.writelines(f"{line}\n" for line in lines)
-    file.flush()
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
 
 
 def print_data(data: "DataPreview") -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 import torch
@@ -62,7 +62,7 @@ def rounded(model: GPT2, precision: Precision) -> GPT2:
             for group in groups_of(matrix.shape[1]):
                 matrix[:, group] = in_four_bits(matrix[:, group])
     if precision in ("int8", "int4"):
-        model.norm.register_forward_hook(lambda module, entered, x: in_sixteen_bits(x))
+        model.norm.register_forward_hook(lambda module, entered, x: in_sixteen_bits(cast(Tensor, x)))
         for block in model.blocks:
             attention, feed_forward = block.attention, block.feed_forward
             for module in (attention.projection, attention.output, feed_forward.inner, feed_forward.outer):

@@ -1,3 +1,5 @@
+from typing import cast
+
 import numpy as np
 import pytest
 import torch
@@ -154,7 +156,7 @@ def test_baselines_do_not_depend_on_the_size_of_all_weights_together():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_least_squares_predicts_as_scikit_learn_does_also_where_columns_repeat(weighted: bool):
-    x, y = load_diabetes(return_X_y=True)
+    x, y = cast(tuple[np.ndarray, np.ndarray], load_diabetes(return_X_y=True))
     x = np.concatenate([x, x[:, :2]], 1)
     weights = np.random.default_rng(0).uniform(0.1, 2, len(x)) if weighted else None
     theirs = LinearRegression().fit(x[:300], y[:300], None if weights is None else weights[:300])
