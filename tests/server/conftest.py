@@ -55,8 +55,8 @@ def serving(run_folder: Callable[[str], Path]) -> Serving:
     return start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(serving: Serving) -> Iterator[Served]:
-    """One with a model for each endpoint."""
+    """One with a model for each endpoint, for the tests of a file: what keeps it from ending is theirs then."""
     with serving(*OPTIONS, max_tokens=100) as found:
         yield found

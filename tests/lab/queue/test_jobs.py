@@ -341,7 +341,7 @@ def test_training_is_paused_and_goes_on_where_it_stopped(runs: Path):
     with Jobs(runs) as jobs:
         job = jobs.start(filled("mlp", {"hidden_sizes": [4], "epochs": 1_000_000}))
         following = jobs.following[job.id]
-        wait(jobs, lambda: following.progress["metrics"])  # the last of all: they come with a validation
+        wait(jobs, lambda: following.progress["metrics"] and following.progress["numbers"])
         assert following.progress["title"] == "mlp"
         assert set(following.progress["numbers"]) == {"step", "epoch", "examples_per_second", "loss"}
         assert set(following.progress["metrics"]) == {"loss", "accuracy"}
