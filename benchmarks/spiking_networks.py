@@ -47,7 +47,6 @@ import brian2
 from brian2 import ms
 with np.load(sys.argv[1]) as file:
     weights, inputs, start = file["weights"], file["inputs"], file["start"]
-brian2.prefs.codegen.target = "cython"
 brian2.defaultclock.dt = 1 * ms
 tau = 20 * ms
 neurons = brian2.NeuronGroup(
@@ -60,32 +59,24 @@ synapses.connect()
 synapses.w = weights.reshape(-1)
 monitor = brian2.SpikeMonitor(neurons)
 network = brian2.Network(neurons, synapses, monitor)
+"""
+BRIAN_CYTHON = """
+import brian2
+brian2.prefs.codegen.target = "cython"
+"""
+BRIAN_RUNS = """
 def work(steps):
     network.run(steps * ms)
 work(100)
 """
 BRIAN_STANDALONE = """
-import sys, time
-import numpy as np
+import sys
 import brian2
-from brian2 import ms
-with np.load(sys.argv[1]) as file:
-    weights, inputs, start = file["weights"], file["inputs"], file["start"]
 steps, threads, folder = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 brian2.set_device("cpp_standalone", directory=folder, build_on_run=False)
 brian2.prefs.devices.cpp_standalone.openmp_threads = threads
-brian2.defaultclock.dt = 1 * ms
-tau = 20 * ms
-neurons = brian2.NeuronGroup(
-    len(inputs), "dv/dt = (drive - v) / tau : 1 (unless refractory)\\ndrive : 1",
-    threshold="v > 1", reset="v = 0", refractory=3 * ms, method="exact",
-)
-neurons.v, neurons.drive = start, inputs
-synapses = brian2.Synapses(neurons, neurons, "w : 1", on_pre="v_post += w")
-synapses.connect()
-synapses.w = weights.reshape(-1)
-monitor = brian2.SpikeMonitor(neurons)
-network = brian2.Network(neurons, synapses, monitor)
+"""
+BRIAN_BINARY_RUNS = """
 network.run(steps * ms)
 brian2.device.build(directory=folder, compile=True, run=False, debug=False)
 print("ready", flush=True)
@@ -201,10 +192,11 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
         np.savez(file, weights=weights, inputs=inputs, start=start)
         peers = {}
         if python:
-            peers["Brian2"] = Brian(python, BRIAN_DENSE + BRIAN_ANSWERS, file)
+            peers["Brian2"] = Brian(python, BRIAN_CYTHON + BRIAN_DENSE + BRIAN_RUNS + BRIAN_ANSWERS, file)
+            standalone = BRIAN_STANDALONE + BRIAN_DENSE + BRIAN_BINARY_RUNS
             for threads in (0, 2):
                 name = f"Brian2, C++ standalone{f', {threads} OpenMP threads' if threads else ''}"
-                peers[name] = Brian(python, BRIAN_STANDALONE, file, steps, threads, Path(folder) / f"binary{threads}")
+                peers[name] = Brian(python, standalone, file, steps, threads, Path(folder) / f"binary{threads}")
         work |= {name: (lambda peer=peer: peer.run(steps)) for name, peer in peers.items()}
         seconds = alternate(work, rounds)
         for name, peer in peers.items():

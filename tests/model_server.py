@@ -131,4 +131,11 @@ def serving_thread(sources: Sequence[str], **options: Any) -> Iterator[Served]:
             served.close()
             server.handle_exit(signal.SIGTERM, None)
             thread.join(SECONDS_TO_END)
-        assert not thread.is_alive(), "".join(traceback.format_stack(sys._current_frames()[thread.ident or 0]))
+        assert not thread.is_alive(), stacks()
+
+
+def stacks() -> str:
+    """What every thread is doing: the one that does not end may wait for another."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    frames = sys._current_frames().items()
+    return "\n".join(f"{names.get(number)}:\n{''.join(traceback.format_stack(frame))}" for number, frame in frames)

@@ -58,7 +58,7 @@ def test_who_leaves_leaves_the_slot_at_the_next_step(serving: Serving, stream: b
             gate.let(3)
             if stream:
                 read_until(leaving, b"data: ")
-            wait_until(lambda: writer.batching.running == 1 and writer.batching.writing[0].written == 3)
+            wait_until(lambda: gate.holds and writer.batching.writing[0].written == 3)
             staying = begin(served, prompt="7 is", stream=False)
             wait_until(lambda: writer.waiting == 1)
         left = writer.batching.writing[0]
@@ -77,7 +77,7 @@ def test_who_waits_and_leaves_is_never_begun(serving: Serving):
     with gated(serving, slots=1) as (served, gate):
         writer = served.writer("lstm")
         with begin(served) as first:
-            wait_until(lambda: writer.outstanding == 1)
+            wait_until(lambda: gate.holds)
             with begin(served, prompt="7 is"):
                 wait_until(lambda: writer.outstanding == 2)
             wait_until(lambda: writer.commands.cancel)
