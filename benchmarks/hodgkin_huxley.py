@@ -1,11 +1,11 @@
 """A thousand Hodgkin–Huxley neurons at 0.01 ms steps beside Brian2's compiled loop: same equations, same exponential
 Euler steps, spikes recorded by both. Goals: at least six times as fast on two cores, better twelve times.
 
-    BRIAN_PYTHON=brian/bin/python python -m benchmarks.hodgkin_huxley
+    python -m benchmarks.hodgkin_huxley
 
-Brian2 runs in an environment of its own (tests/parity/references/hodgkin_huxley_brian.py says how to make it), whose
-python is given as above or as the first argument. It compiles before it is timed. What a run costs before its first
-step is taken off on both sides: the time of a short run is subtracted from that of a long one."""
+Brian2 has an environment of its own in the user's cache, made when it is missing. It compiles before it is timed. What
+a run costs before its first step is taken off on both sides: the time of a short run is subtracted from that of a long
+one."""
 
 import os
 import statistics
@@ -21,12 +21,11 @@ REFERENCES = Path(__file__).parents[1] / "tests" / "parity" / "references"
 PARITY_METHOD = "exponential_euler"
 
 
-def main(
-    brian_python: str | None = os.environ.get("BRIAN_PYTHON"), *, long: float = LONG, rounds: int = ROUNDS
-) -> None:
+def main(*, long: float = LONG, rounds: int = ROUNDS) -> None:
     import torch
 
     from benchmarks.timing import alternate, ratio
+    from benchmarks.workers import brian
     from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley, HodgkinHuxleyConfig, Method
 
     model, current = HodgkinHuxley(HodgkinHuxleyConfig()), torch.linspace(0, STRONGEST, NEURONS, dtype=torch.double)
@@ -48,9 +47,8 @@ def main(
         f"staggered, {cores} threads": ours("staggered", cores),
         f"rk4, {cores} threads": ours("rk4", cores),
     }
-    peer = None if brian_python is None else Peer(brian_python)
-    if peer is not None:
-        work["Brian2"] = peer.run
+    peer = Peer(brian())
+    work["Brian2"] = peer.run
     names = [(name, duration) for name in work for duration in (SHORT, long)]
     seconds = alternate(
         {f"{name} {duration}": lambda n=name, d=duration: work[n](d) for name, duration in names}, rounds
@@ -62,9 +60,6 @@ def main(
     }
     for name, values in each.items():
         print(f"{name}: {1e6 * statistics.median(values):.1f} µs a step")
-    if peer is None:
-        print("Brian2 was not asked: give BRIAN_PYTHON, the python of its environment")
-        return
     peer.end()
     for name in list(work)[:-1]:
         print(f"Brian2 / neuropil, {name}: {ratio(each['Brian2'], each[name])}")
@@ -132,4 +127,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["brian"]:
         answer_as_brian()
     else:
-        main(*sys.argv[1:2])
+        main()

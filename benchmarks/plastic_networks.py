@@ -11,22 +11,16 @@ printed, and it is no comparison where they differ.
 Larger networks keep the number of synapses of a neuron. NEST has an environment of its own in the user's cache, made
 when it is missing, and each simulator a process of its own."""
 
-import json
-import os
 import statistics
-import subprocess
 import sys
-import venv
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from benchmarks.timing import alternate, ratio
+from benchmarks.workers import Worker, interpreter
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
 from neuropil.runs.environment import environment
 
-HERE = Path(__file__).resolve().parents[1]
 PEER = "nest-simulator==3.10.0"
 FAN_IN = 1000
 """Excitatory synapses of a neuron."""
@@ -50,7 +44,8 @@ def main(words: Sequence[str] = ()) -> None:
 
 
 def compare(neurons: int, plastic: bool, arguments: Arguments) -> None:
-    workers = {"neuropil": Worker("neuropil", sys.executable), "NEST": Worker("nest", interpreter())}
+    pythons = {"neuropil": sys.executable, "NEST": interpreter("NEST", [PEER], constrained=False)}
+    workers = {name: Worker("benchmarks.plastic_worker", name, python) for name, python in pythons.items()}
     try:
         for name, worker in workers.items():
             made = worker.tell(
@@ -82,47 +77,6 @@ def compare(neurons: int, plastic: bool, arguments: Arguments) -> None:
     finally:
         for worker in workers.values():
             worker.close()
-
-
-def interpreter() -> str:
-    """Of NEST's own environment."""
-    if given := os.environ.get("NEST_PYTHON"):
-        return given
-    folder = Path.home() / ".cache" / "neuropil-bench" / "nest"
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", PEER], check=True)
-        done.touch()
-    return str(python)
-
-
-class Worker:
-    """A process that does what it is told and answers, a line each."""
-
-    def __init__(self, library: str, python: str):
-        paths = [str(HERE), *([str(HERE / "src")] if library == "neuropil" else [])]
-        self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.plastic_worker", library],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )
-        self.requests: Any = self.process.stdin
-        self.answers: Any = self.process.stdout
-
-    def tell(self, do: str, **request: Any) -> Any:
-        self.requests.write(json.dumps({"do": do, **request}) + "\n")
-        self.requests.flush()
-        line = self.answers.readline()
-        if not line:
-            raise SystemExit("A simulator's process ended; what it said is above.")
-        return json.loads(line)
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
 
 
 if __name__ == "__main__":

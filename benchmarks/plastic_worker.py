@@ -1,13 +1,14 @@
 """One simulator's side of `benchmarks.plastic_networks`: a process in an environment of its own that builds the network
 and runs it when it is told to, a JSON object a line. It needs that simulator alone."""
 
-import json
 import os
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from benchmarks.workers import answer_requests
 
 G, EXTERNAL, STRENGTH, DELAY, DT = 5.0, 2.0, 100.0, 1.5, 0.1
 STEP = 0.0005
@@ -117,15 +118,5 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a simulator prints is no answer
-    simulator = {"neuropil": Ours, "nest": Nest}[sys.argv[1]]()
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = getattr(simulator, request.pop("do"))(**request)
-        print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests({"neuropil": Ours, "NEST": Nest}[sys.argv[1]])

@@ -4,13 +4,14 @@ second, and what a neuron costs as the network grows at a fixed fan-in. Goals: 2
 and 12 times as fast as its standalone mode, faster than real time on the second; cost linear within 1.3 from 1,000 to
 100,000 neurons.
 
-Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m
-benchmarks.spiking_networks. It simulates the same weights and input in a process that stays, so that what it compiles
-and builds is not counted; ours neither. In standalone mode the whole is one binary, built once without and once with
-OpenMP: of each round only the seconds of its run count, which the binary writes down."""
+    python -m benchmarks.spiking_networks [--small]
+
+Brian2 has an environment of its own in the user's cache, made when it is missing. It simulates the same weights and
+input in a process that stays, so that what it compiles and builds is not counted; ours neither. In standalone mode the
+whole is one binary, built once without and once with OpenMP: of each round only the seconds of its run count, which the
+binary writes down."""
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import alternate, ratio
+from benchmarks.workers import brian
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.network import (
@@ -165,7 +167,7 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="a moment of each, to see that it runs")
     small = parser.parse_args([] if words is None else words).small
-    python = os.environ.get("BRIAN_PYTHON")
+    python = brian()
     print(environment()["processor"])
     print_dense(python, *((100, 20, 1) if small else (NEURONS, DENSE_STEPS, ROUNDS)))
     print_balanced(
@@ -174,7 +176,7 @@ def main(words: list[str] | None = None) -> None:
     print_growth((1_000, 2_000) if small else GROWTH, 50 if small else 100_000)
 
 
-def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> None:
+def print_dense(python: str, neurons: int, steps: int, rounds: int) -> None:
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.02, (neurons, neurons)).astype(np.float32)
     inputs, start = random.uniform(0.9, 1.3, neurons), random.uniform(0, 1, neurons)
@@ -190,13 +192,11 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.npz"
         np.savez(file, weights=weights, inputs=inputs, start=start)
-        peers = {}
-        if python:
-            peers["Brian2"] = Brian(python, BRIAN_CYTHON + BRIAN_DENSE + BRIAN_RUNS + BRIAN_ANSWERS, file)
-            standalone = BRIAN_STANDALONE + BRIAN_DENSE + BRIAN_BINARY_RUNS
-            for threads in (0, 2):
-                name = f"Brian2, C++ standalone{f', {threads} OpenMP threads' if threads else ''}"
-                peers[name] = Brian(python, standalone, file, steps, threads, Path(folder) / f"binary{threads}")
+        peers = {"Brian2": Brian(python, BRIAN_CYTHON + BRIAN_DENSE + BRIAN_RUNS + BRIAN_ANSWERS, file)}
+        standalone = BRIAN_STANDALONE + BRIAN_DENSE + BRIAN_BINARY_RUNS
+        for threads in (0, 2):
+            name = f"Brian2, C++ standalone{f', {threads} OpenMP threads' if threads else ''}"
+            peers[name] = Brian(python, standalone, file, steps, threads, Path(folder) / f"binary{threads}")
         work |= {name: (lambda peer=peer: peer.run(steps)) for name, peer in peers.items()}
         seconds = alternate(work, rounds)
         for name, peer in peers.items():
@@ -227,7 +227,7 @@ def nengo_dense(weights: np.ndarray, inputs: np.ndarray, steps: int) -> Callable
     return lambda: simulator.run_steps(steps, progress_bar=False)
 
 
-def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int, rounds: int) -> None:
+def print_balanced(python: str, config: BalancedNetworkConfig, steps: int, rounds: int) -> None:
     ours = {
         f"neuropil, {threads} thread{'s' * (threads > 1)}": Ours(balanced_network(config), 0.1, threads=threads)
         for threads in (1, 2)
@@ -237,24 +237,20 @@ def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "synapses.npz"
         arguments = (file, config.neurons, config.fan_in[0], config.jump, config.g, config.external_rate)
-        brian = None
-        if python:
-            ends = pairs(first.simulator)
-            np.savez(file, excitatory=ends["excitatory"], inhibitory=ends["inhibitory"])
-            brian = Brian(python, BRIAN_BALANCED + BRIAN_ANSWERS, *arguments)
-            work["Brian2"] = lambda: brian.run(steps)
+        ends = pairs(first.simulator)
+        np.savez(file, excitatory=ends["excitatory"], inhibitory=ends["inhibitory"])
+        peer = Brian(python, BRIAN_BALANCED + BRIAN_ANSWERS, *arguments)
+        work["Brian2"] = lambda: peer.run(steps)
         seconds = alternate(work, rounds)
-    if brian is not None:
-        brian.close()
-        print(f"spikes in the last round: neuropil {last.spikes:,}, Brian2 {brian.spikes:,}")
+    peer.close()
+    print(f"spikes in the last round: neuropil {last.spikes:,}, Brian2 {peer.spikes:,}")
     print(f"{config.neurons:,} neurons, {first.simulator.num_synapses:,} synapses, {steps * 0.1:g} ms:")
     for name, values in seconds.items():
         print(
             f"{name}: {statistics.median(values):.2f} s, {statistics.median(values) / (steps * 1e-4):.2f} of real time"
         )
-    if brian is not None:
-        for name in ours:
-            print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")
+    for name in ours:
+        print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")
 
 
 def pairs(simulator: SpikingSimulator) -> dict[str, np.ndarray]:

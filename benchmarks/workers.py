@@ -9,7 +9,6 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,11 @@ def interpreter(
         subprocess.run([python, "-m", "pip", "install", "-q", *versions, *packages], check=True, env=environment)
         done.touch()
     return str(python)
+
+
+def brian() -> str:
+    """The interpreter of Brian2's environment: it needs NumPy 1."""
+    return interpreter("Brian2", ["brian2==2.9.0", "numpy<2", "setuptools<80"], constrained=False)
 
 
 class Worker:
@@ -81,10 +85,10 @@ def answer_requests(make: Callable[[], object]) -> None:
     if sys.platform == "linux":
         # PR_SET_PDEATHSIG: what is stopped would outlive the one who can wake it.
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    answers = sys.stdout
-    with redirect_stdout(sys.stderr):  # what a library prints is no answer
-        worker = make()
-        for line in sys.stdin:
-            request = json.loads(line)
-            answer = getattr(worker, request.pop("do"))(**request)
-            print(json.dumps(answer), file=answers, flush=True)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints, be it from C++, is no answer
+    worker = make()
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = getattr(worker, request.pop("do"))(**request)
+        print(json.dumps(answer), file=answers, flush=True)
