@@ -2,7 +2,6 @@ import contextlib
 import gc
 import io
 import os
-import sys
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -12,11 +11,10 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from neuropil.errors import InputError
-from neuropil.tasks.classification.experiment import Standardized
-from neuropil.tasks.generation.predictor import LatentModel
-from neuropil.tasks.reconstruction.predictor import Coder
 from neuropil.training.precision import prepare_bfloat16
-from typechecking import calls
+from typechecking import calls, tell_of_modules
+
+tell_of_modules()
 
 # Tests run in several processes on few cores.
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -27,13 +25,6 @@ untimed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("repeated", derandomize=True, **untimed)
 settings.register_profile("searching", print_blob=True, **untimed)
 settings.load_profile("repeated")
-
-# --- protocols whose attributes are modules ---------------------------------------------------------------------------
-
-if sys.version_info >= (3, 12):
-    # From then on `isinstance`, by which beartype knows a protocol, does not look where PyTorch keeps modules.
-    for protocol in (Coder, LatentModel, Standardized):
-        protocol.register(torch.nn.Module)
 
 # --- bfloat16, on any processor ---------------------------------------------------------------------------------------
 

@@ -9,8 +9,10 @@ the same reason a function inside another, which is made anew at each call, is w
 import dataclasses
 import functools
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from types import CodeType
 from typing import Any, Self, get_args
 
@@ -23,6 +25,13 @@ from jaxtyping._storage import pop_shape_memo, push_shape_memo
 CONFIGURATION = BeartypeConf(is_pep484_tower=True)
 ALWAYS, THEN_EVERY, MADE = 50, 10, 5
 thorough = jaxtyping.jaxtyped
+MODULES = {
+    "neuropil.inspection.recording": "Attentive",
+    "neuropil.tasks.classification.experiment": "Standardized",
+    "neuropil.tasks.generation.predictor": "LatentModel",
+    "neuropil.tasks.reconstruction.predictor": "Coder",
+}
+"""Protocols that ask for a module inside a module."""
 calls = Counter[Callable[..., Any] | CodeType]()
 """Of the functions with axes, in the test that is running; and how often functions inside others were made."""
 
@@ -73,6 +82,13 @@ def jaxtyped(target: Any = None, *, typechecker: Callable[..., Any]) -> Any:
             pop_shape_memo()
 
     return within_own_axes
+
+
+def tell_of_modules() -> None:
+    """From Python 3.12 on, `isinstance`, by which beartype knows a protocol, overlooks modules inside modules."""
+    if sys.version_info >= (3, 12):
+        for file, name in MODULES.items():
+            getattr(import_module(file), name).register(torch.nn.Module)
 
 
 def _needs_care(function: Callable[..., Any]) -> bool:

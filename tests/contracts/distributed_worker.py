@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +52,20 @@ class FewBatches:
         return iter(found[start : len(self)])
 
 
-class StoppedOnce:
-    """A learner in which the last process is asked to stop at its second loss, as by Ctrl-C."""
+def stopped_once(learner: Any, place: World) -> Any:
+    """It, of which the last process is asked to stop at its second loss, as by Ctrl-C."""
+    phases, calls = learner.phases, count(1)
 
-    def __init__(self, learner: Any, place: World):
-        self.learner, self.place, self.calls = learner, place, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.learner, name)
-
-    def phases(self) -> list[Phase]:
-        return [replace(phase, loss=self.stopping(phase)) for phase in self.learner.phases()]
-
-    def stopping(self, phase: Phase) -> Callable[[Batch], Tensor]:
+    def stopping(phase: Phase) -> Callable[[Batch], Tensor]:
         def loss(batch: Batch) -> Tensor:
-            self.calls += 1
-            if self.calls == 2 and self.place.rank == self.place.size - 1:
+            if next(calls) == 2 and place.rank == place.size - 1:
                 os.kill(os.getpid(), signal.SIGINT)
             return phase.loss(batch)
 
         return loss
+
+    vars(learner)["phases"] = lambda: [replace(phase, loss=stopping(phase)) for phase in phases()]
+    return learner
 
 
 class Trial:
@@ -119,7 +113,7 @@ class Trial:
         """After a stop that only one process was asked for; by as many processes, and by one."""
         stopped, place = None, self.place
         try:
-            self.learned("cut", self.config, place, lambda learner: StoppedOnce(learner, place))
+            self.learned("cut", self.config, place, lambda learner: stopped_once(learner, place))
         except Interrupted as stop:
             stopped = str(stop)
         if place.first:

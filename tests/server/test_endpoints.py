@@ -261,7 +261,7 @@ def test_a_model_says_what_a_client_must_know_to_ask_it(served: Served):
     known = {name: {key: each[key] for key in each if key not in usual} for name, each in described.items()}
     columns = {"target": "sold", "date": None, "series": None, "known": []}
     assert known == {
-        "gpt2": {"max_prompt": 64, "max_tokens": 100},
+        "gpt2": {"max_prompt": 64, "max_tokens": 64},
         "bert": {},
         "lstm": {"max_prompt": served.config.max_body, "max_tokens": 100},
         "text_classifier": {"labels": ["even", "odd"]},

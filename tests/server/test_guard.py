@@ -1,3 +1,5 @@
+import re
+import socket
 from collections.abc import Iterator
 
 import httpx
@@ -43,6 +45,22 @@ def test_a_request_may_be_so_large(guarded: Served):
 
     endless = httpx.post(f"{guarded.address}/v1/completions", content=pieces(), headers=token)
     assert (endless.status_code, endless.json()["error"]["message"]) == said[:2]
+
+
+def test_a_line_for_each_request_is_written_where_it_is_asked_for(serving: Serving, capsys: pytest.CaptureFixture[str]):
+    with serving("lstm", log=True) as served:
+        served.ask("/healthz")
+        served.ask("/v1/completions", {"prompt": "12 is", "max_tokens": 1})
+        with socket.create_connection((served.http.base_url.host, served.http.base_url.port or 0)) as odd:
+            odd.sendall(b"GET /%1b%0a" + b"a" * 200 + b" HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+            while odd.recv(4096):
+                pass
+    cut = re.escape(ascii("/\x1b\n" + "a" * 97))
+    asked = ["GET /healthz 200", "POST /v1/completions 200", f"GET {cut} 404"]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(asked)
+    for line, words in zip(lines, asked, strict=True):
+        assert re.fullmatch(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 127\.0\.0\.1 {words} \d+\.\d{{3}} s", line)
 
 
 def test_other_host_names_and_other_sites_are_refused(served: Served):

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from model_server import wait_until
 from neuropil.errors import InputError
 from neuropil.server.config import ServerConfig
-from neuropil.server.predicting import PredictionQueue
+from neuropil.server.predicting import PIECE, PredictionQueue
 from neuropil.server.prometheus import Figures
 from neuropil.server.refusals import Refusal
 
@@ -27,8 +28,13 @@ def make_queue() -> Iterator[MakeQueue]:
 
     yield make
     for queue in made:
-        queue.close()
+        close(queue)
         assert not queue.alive
+
+
+def close(queue: PredictionQueue, seconds: float = 20) -> None:
+    queue.stop()
+    queue.join(time.monotonic() + seconds)
 
 
 class Held:
@@ -64,7 +70,8 @@ def test_requests_of_one_kind_are_answered_together(make_queue: MakeQueue):
     ]  # fmt: skip
     found = asyncio.run(ask())
     assert found == [["a!"], ["b!", "c!"], ["d!"], ["e!"] * 300, ["f!"], ["g!"], ["h!"]]
-    assert work.asked == [["a"], ["b", "c", "f"], ["d"], ["e"] * 300, ["g"], ["h"]]
+    pieces = [["e"] * PIECE] * (300 // PIECE) + [["e"] * (300 % PIECE)]
+    assert work.asked == [["a"], ["b", "c", "f"], ["d"], *pieces, ["g"], ["h"]]
 
 
 def test_who_fails_fails_alone(make_queue: MakeQueue, capsys: pytest.CaptureFixture[str]):
@@ -121,7 +128,7 @@ def test_closing_refuses_who_waits(make_queue: MakeQueue):
     async def ask() -> list[Any]:
         tasks = [asyncio.create_task(queue.ask(work, [each])) for each in ("a", "b")]  # without a key, one by one
         await asyncio.to_thread(wait_until, lambda: queue.waiting == 1 and work.asked)
-        closing = asyncio.create_task(asyncio.to_thread(queue.close))
+        closing = asyncio.create_task(asyncio.to_thread(close, queue))
         await asyncio.wait(tasks[1:], timeout=20)  # who waits need not wait for the one before
         work.go.set()
         await closing
@@ -131,6 +138,42 @@ def test_closing_refuses_who_waits(make_queue: MakeQueue):
     assert first == ["a!"]
     assert isinstance(second, Refusal)
     assert (second.status, str(second)) == (503, "The server is shutting down.")
+
+
+def test_what_is_not_answered_in_time_is_refused(make_queue: MakeQueue):
+    queue, work = make_queue(), Held()
+
+    async def ask() -> Any:
+        task = asyncio.create_task(queue.ask(work, ["a"]))
+        await asyncio.to_thread(wait_until, lambda: work.asked)
+        await asyncio.to_thread(close, queue, 0.0)
+        return (await asyncio.gather(task, return_exceptions=True))[0]
+
+    refused = asyncio.run(ask())
+    work.go.set()
+    assert isinstance(refused, Refusal)
+    assert (refused.status, str(refused)) == (503, "The server is shutting down.")
+
+
+@pytest.mark.parametrize("ending", [False, True])
+def test_of_many_inputs_no_other_piece_is_begun_when_nobody_waits_for_it(make_queue: MakeQueue, ending: bool):
+    queue, work, several = make_queue(), Held(), [f"{number}" for number in range(3 * PIECE)]
+
+    async def ask() -> list[Any]:
+        first = asyncio.create_task(queue.ask(work, several))
+        await asyncio.to_thread(wait_until, lambda: work.asked)
+        queue.stop() if ending else first.cancel()
+        others = [] if ending else [asyncio.create_task(queue.ask(work, several))]
+        await asyncio.sleep(0)
+        work.go.set()
+        await asyncio.to_thread(wait_until, lambda: not queue.alive if ending else len(work.asked) == 4)
+        queue.join(time.monotonic())
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    first, *others = asyncio.run(ask())
+    assert isinstance(first, Refusal if ending else asyncio.CancelledError)
+    assert others == ([] if ending else [[f"{each}!" for each in several]])
+    assert [len(inputs) for inputs in work.asked] == [PIECE] * (1 if ending else 4)
 
 
 class Gap(threading.Condition):
@@ -161,7 +204,7 @@ def test_a_shutdown_between_taking_a_job_and_answering_it_loses_neither_it_nor_o
         assert (queue.running, queue.waiting) == (1, 0)  # it has taken b
         tasks.append(asyncio.create_task(queue.ask(work, ["c"])))
         await asyncio.to_thread(wait_until, lambda: queue.waiting == 1)
-        closing = asyncio.create_task(asyncio.to_thread(queue.close))
+        closing = asyncio.create_task(asyncio.to_thread(close, queue))
         await asyncio.to_thread(wait_until, lambda: queue.closing)
         gap.go.set()
         await closing

@@ -1,6 +1,9 @@
 """The command as a process of its own."""
 
+import asyncio
+import contextlib
 import http.client
+import json
 import os
 import re
 import signal
@@ -17,11 +20,15 @@ import httpx
 import pytest
 import uvicorn
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from model_server import Served, serving_thread, wait_until
 from neuropil.cli import main
 from neuropil.http.listening import address_of, bind
 from neuropil.server import serve
+from neuropil.server.guard import Draining
+from neuropil.server.models import ServedModels
+from neuropil.server.prometheus import Figures
 
 
 def test_a_process_ends_on_sigterm_when_its_last_text_is_written(run_folder: Callable[[str], Path]):
@@ -196,6 +203,59 @@ def test_an_answer_that_nobody_takes_is_dropped(last: bytes, monkeypatch: pytest
             idle.say(b"GET / HTTP/1.1\r\nhost: here\r\n" + last + b"\r\n")
             wait_until(lambda: server.server_state.total_requests == 2)
             wait_until(lambda: not server.server_state.connections)
+
+
+def test_the_last_connections_are_refused_and_the_others_go_on(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(serve, "MOST_CONNECTIONS", 2)
+    with (
+        serving_thread([str(run_folder("lstm"))]) as served,
+        Visitor(served.address) as first,
+        Visitor(served.address),
+    ):
+        wait_until(lambda: len(served.server.server_state.connections) == 2)
+        with Visitor(served.address) as third:
+            third.say(GET)  # which who watches the server may ask always
+            assert third.hear()[0] == 200
+            third.say(GET.replace(b"/healthz", b"/v1/models"))
+            status, body = third.hear()
+            assert third.socket.recv(1) == b""
+        said = "The server has its 2 connections; ask again later."
+        error = {"message": said, "type": "unavailable_error", "param": None, "code": "too_many_connections"}
+        assert (status, json.loads(body)) == (503, {"error": error})
+        first.say(GET.replace(b"/healthz", b"/v1/models"))
+        assert first.hear()[0] == 200
+
+
+def test_it_ends_in_time_where_a_client_reads_nothing_and_a_request_is_slow_to_end():
+    """uvicorn answers a request that it cancels, too, and waits until there is room for the answer."""
+    begun = threading.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/large":
+            await Response(b"a" * (32 << 20))(scope, receive, send)
+            return
+        begun.set()
+        for _ in range(2):  # once by uvicorn, once by asyncio
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        raise RuntimeError
+
+    config = uvicorn.Config(
+        app, http=serve.PromptProtocol, lifespan="off", timeout_graceful_shutdown=1, log_level="critical"
+    )
+    server = serve.ModelServer(config, ServedModels([], Figures()), Draining(), drain=0.0)
+    with bind("127.0.0.1", 0, first=0, what="the server") as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        wait_until(lambda: server.started)
+        with Visitor(address_of(listening, "127.0.0.1")) as visitor:
+            visitor.say(GET.replace(b"/healthz", b"/large") + GET)
+            assert begun.wait(20)
+            server.handle_exit(signal.SIGTERM, None)
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(

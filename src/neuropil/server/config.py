@@ -23,6 +23,7 @@ class ServerConfig(Config):
     timeout: float = option(120.0, "seconds that a request may take, waiting included", above=0, high=86_400)
     drain: float = option(30.0, "seconds that running requests have after SIGTERM or Ctrl-C", low=0, high=86_400)
     piece: int = option(64, "tokens of prompts that are read between two tokens of the other texts", low=1)
+    log: bool = option(False, "write a line for each request to standard error")
     precision: str = option("float32", "precision of the weights of GPT-2 on a CPU: float32, bfloat16, int8 or int4")
 
     def validate(self) -> None:

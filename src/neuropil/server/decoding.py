@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from neuropil.memory import require_room
 from neuropil.sampling.text.continuous_batching import ContinuousBatching, GrowingText, TextRequest, TextUpdate
-from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
+from neuropil.server.config import ServerConfig
 from neuropil.server.prometheus import Figures
 from neuropil.server.refusals import Refusal, log_fault, shutting_down
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
@@ -117,8 +117,12 @@ class TextWriter:
         return self.config.slots + self.config.queue
 
     @property
+    def running(self) -> int:
+        return self.batching.running
+
+    @property
     def waiting(self) -> int:
-        return max(0, self.outstanding - self.batching.running)
+        return max(0, self.outstanding - self.running)
 
     def submit(self, requests: Sequence[TextRequest]) -> TextCall:
         """For an event loop. Each of its texts needs a place; either all get one or none."""
@@ -143,12 +147,14 @@ class TextWriter:
             self.commands.cancel.append(call)
             self.changed.notify()
 
-    def close(self) -> None:
-        """Whatever is not done is refused."""
+    def stop(self) -> None:
+        """Whatever is not done is refused, after the step that is under way."""
         with self.changed:
             self.closing = True
             self.changed.notify()
-        self.thread.join(SECONDS_TO_JOIN)
+
+    def join(self, until: float) -> None:
+        self.thread.join(max(0.0, until - time.monotonic()))
 
     def _seconds_to_wait(self) -> int:
         """Until about one text of those in the slots has ended, and so a place in the queue is free."""

@@ -1,8 +1,10 @@
 """Before any request is read: who may ask, whether the server still takes requests, how large they may be. After it:
 what is counted."""
 
+import sys
 import time
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +17,7 @@ from neuropil.server.refusals import Refusal, shutting_down
 
 HEALTH = ("/healthz", "/healthz/ready")
 """What a load balancer asks, without a token; it says nothing of what is served."""
+LONGEST_PATH = 100
 PROTECTION = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -35,6 +38,14 @@ class Draining:
 
     def begin(self) -> None:
         self.since = self.since or time.monotonic()
+
+
+def line_of(scope: Scope, status: int, seconds: float) -> str:
+    """When it was answered, whom, what it asked and how it ended; what a client makes up is cut and quoted."""
+    now, path = datetime.now(UTC).isoformat(timespec="seconds"), scope["path"]
+    shown = path if path.isascii() and path.isprintable() and len(path) <= LONGEST_PATH else ascii(path[:LONGEST_PATH])
+    host = scope["client"][0] if scope.get("client") else "-"
+    return f"{now} {host} {scope['method']} {shown} {status} {seconds:.3f} s\n"
 
 
 class ServerGuard:
@@ -74,8 +85,11 @@ class ServerGuard:
             await (self.app if refusal is None else refusal.answer())(scope, receive, send_guarded)
         finally:
             self.draining.requests -= 1
+            seconds = time.monotonic() - begun
             self.figures.requests.add(endpoint=endpoint, status=str(status))
-            self.figures.request_seconds.observe(time.monotonic() - begun, endpoint=endpoint)
+            self.figures.request_seconds.observe(seconds, endpoint=endpoint)
+            if self.config.log:
+                sys.stderr.write(line_of(scope, status, seconds))
 
     def refusal(self, scope: Scope) -> Refusal | None:
         headers, path = Headers(scope=scope), scope["path"]

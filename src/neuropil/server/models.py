@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from neuropil.errors import InputError, listed
 from neuropil.runs.open import open as open_model
-from neuropil.server.config import ServerConfig
+from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
 from neuropil.server.decoding import TextWriter
 from neuropil.server.predicting import PredictionQueue
 from neuropil.server.prometheus import Figures, Gauge, Labels
@@ -54,15 +54,15 @@ class ServedModel:
 
     @property
     def alive(self) -> bool:
-        return self.queue.alive and (self.writer is None or self.writer.alive)
+        return all(thread.alive for thread in self.threads)
 
     @property
     def waiting(self) -> int:
-        return self.queue.waiting + (self.writer.waiting if self.writer is not None else 0)
+        return sum(thread.waiting for thread in self.threads)
 
     @property
     def running(self) -> int:
-        return self.queue.running + (self.writer.batching.running if self.writer is not None else 0)
+        return sum(thread.running for thread in self.threads)
 
     @property
     def longest_source(self) -> int:
@@ -78,10 +78,9 @@ class ServedModel:
         )
         raise Refusal(404, said, param="model", code="unsupported_endpoint")
 
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
-        self.queue.close()
+    @property
+    def threads(self) -> list[TextWriter | PredictionQueue]:
+        return [self.queue] if self.writer is None else [self.writer, self.queue]
 
     def to_dict(self) -> dict[str, Any]:
         """As OpenAI lists a model, what can be asked of it, and what a client must know to ask."""
@@ -93,7 +92,8 @@ class ServedModel:
     def _to_ask(self) -> dict[str, Any]:
         model = self.predictor
         if self.writer is not None:
-            return {"max_prompt": self.writer.longest_prompt, "max_tokens": self.config.max_tokens}
+            most = min(self.config.max_tokens, self.writer.model.context or self.config.max_tokens)
+            return {"max_prompt": self.writer.longest_prompt, "max_tokens": most}
         if isinstance(model, Classifies):
             return {"labels": list(getattr(model, "classes", ()))}
         if isinstance(model, Tagger):
@@ -131,8 +131,18 @@ class ServedModels:
         raise Refusal(404 if name else 400, said, param="model", code="model_not_found")
 
     def close(self) -> None:
-        for model in self.named.values():
-            model.close()
+        """All are told before any is waited for."""
+        until = time.monotonic() + SECONDS_TO_JOIN
+        threads = [thread for model in self.named.values() for thread in model.threads]
+        for thread in threads:
+            thread.stop()
+        for thread in threads:
+            thread.join(until)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any is at work still."""
+        return any(thread.alive for model in self.named.values() for thread in model.threads)
 
     def _each(self, what: str) -> dict[Labels, float]:
         return {(("model", name),): getattr(model, what) for name, model in self.named.items()}

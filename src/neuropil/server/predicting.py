@@ -1,22 +1,26 @@
-"""A thread that answers what is no generation of text: what waits for the same is answered together.
+"""A thread that answers what is no generation of text: what waits for the same is answered together, in pieces, after
+each of which it looks whether anybody still waits.
 
 vectors = await queue.ask(embed, texts, key="embed")
 """
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from neuropil.errors import NeuropilError, counted
-from neuropil.server.config import SECONDS_TO_JOIN, ServerConfig
+from neuropil.server.config import ServerConfig
 from neuropil.server.prometheus import Figures
 from neuropil.server.refusals import Refusal, log_fault, shutting_down
 
 MOST_TOGETHER = 256
 """Inputs of several requests that are answered together; one request may have more."""
+PIECE = 32
+"""Inputs of one call of the model: who has left, or waited too long, holds up the others for one call at most."""
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
 """An answer for each input."""
@@ -48,7 +52,9 @@ class _Job:
 class PredictionQueue:
     def __init__(self, name: str, config: ServerConfig, figures: Figures):
         self.name, self.config, self.figures = name, config, figures
-        self.jobs, self.changed, self.running, self.closing = deque[_Job](), threading.Condition(), 0, False
+        self.jobs, self.changed, self.closing = deque[_Job](), threading.Condition(), False
+        self.current: Sequence[_Job] = ()
+        """Those that are being answered."""
         self.thread = threading.Thread(target=self._run, name=f"answers of {name}", daemon=True)
         self.thread.start()
 
@@ -59,6 +65,10 @@ class PredictionQueue:
     @property
     def waiting(self) -> int:
         return len(self.jobs)
+
+    @property
+    def running(self) -> int:
+        return len(self.current)
 
     async def ask(self, work: Work, inputs: Sequence[Any], key: Hashable = None) -> Sequence[Any]:
         """Requests of one key are answered by one call of the first one's work; without a key, each by itself."""
@@ -87,14 +97,19 @@ class PredictionQueue:
                 if job in self.jobs:
                     self.jobs.remove(job)
 
-    def close(self) -> None:
-        """Whatever waits is refused at once; what is being answered is waited for."""
+    def stop(self) -> None:
+        """Whatever waits is refused at once, and no other piece is begun."""
         with self.changed:  # while it is held, no job comes or goes
             self.closing = True
             for job in self.jobs:
                 job.tell(shutting_down())
             self.changed.notify()
-        self.thread.join(SECONDS_TO_JOIN)
+
+    def join(self, until: float) -> None:
+        """What is being answered is waited for until this moment, and refused then."""
+        self.thread.join(max(0.0, until - time.monotonic()))
+        for job in self.current:
+            job.tell(shutting_down())
 
     # --- in the thread ------------------------------------------------------------------------------------------------
 
@@ -105,10 +120,11 @@ class PredictionQueue:
                     self.changed.wait()
                 if self.closing:
                     return
-                together = self._together()
-                self.running = len(together)
-            self._answer(together)
-            self.running = 0
+                self.current = self._together()
+            self._answer(self.current)
+            if self.closing:
+                return  # whoever has no answer by now gets none
+            self.current = ()
 
     def _together(self) -> list[_Job]:
         """The first, and those that ask for the same."""
@@ -123,8 +139,12 @@ class PredictionQueue:
 
     def _answer(self, jobs: Sequence[_Job]) -> None:
         """Where several fail together, each is tried alone."""
+        inputs, found = [each for job in jobs for each in job.inputs], list[Any]()
         try:
-            found = jobs[0].work([each for job in jobs for each in job.inputs])
+            for first in range(0, len(inputs), PIECE):
+                if first and (self.closing or all(job.answer.done() for job in jobs)):
+                    return
+                found += jobs[0].work(inputs[first : first + PIECE])
         except Exception as error:
             if len(jobs) > 1:
                 for job in jobs:

@@ -1,15 +1,18 @@
 """The server as a process: where it listens, and how it ends."""
 
 import asyncio
+import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import cast
 
 import h11
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from neuropil.errors import InputError
@@ -18,9 +21,10 @@ from neuropil.http.listening import address_of, bind
 from neuropil.server.app import create_app
 from neuropil.server.config import ServerConfig
 from neuropil.server.fields import SECONDS_TO_SEND
-from neuropil.server.guard import Draining
+from neuropil.server.guard import HEALTH, Draining
 from neuropil.server.models import ServedModels, open_models
 from neuropil.server.prometheus import Figures
+from neuropil.server.refusals import Refusal
 
 PORT = 8000
 SECONDS_TO_CLOSE = 3
@@ -43,7 +47,17 @@ class PromptProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self.app = self._refuse
         self._watch()
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """In place of the application, whom balancers may ask always."""
+        said = f"The server has its {MOST_CONNECTIONS:,} connections; ask again later."
+        headers = {"retry-after": "5", "connection": "close"}
+        refusal = Refusal(503, said, code="too_many_connections", headers=headers)
+        answering: ASGIApp = cast(ASGIApp, self.config.loaded_app) if scope["path"] in HEALTH else refusal.answer()
+        await answering(scope, receive, send)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -109,6 +123,13 @@ class ModelServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, models: ServedModels, draining: Draining, drain: float):
         super().__init__(config)
         self.models, self.draining, self.drain = models, draining, drain
+        self.announcement = ""
+        """Written when it listens, and hears signals."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stdout.write(self.announcement)
+        sys.stdout.flush()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.draining:
@@ -122,9 +143,16 @@ class ModelServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # What is not done by now is refused, while its connection is still there.
+        # What is not done by now is refused, while its connection is still there, to whoever reads.
         await run_in_threadpool(self.models.close)
+        self._cut(lambda connection: connection.flow.write_paused)
         await super().shutdown(sockets)
+        # uvicorn answers even those whom it cancels, and would wait until they read.
+        self._cut(lambda connection: True)
+
+    def _cut(self, chosen: Callable[[H11Protocol], bool]) -> None:
+        for connection in [each for each in self.server_state.connections if chosen(each)]:
+            connection.transport.abort()
 
 
 def build(sources: Sequence[str], config: ServerConfig) -> ModelServer:
@@ -142,7 +170,6 @@ def build(sources: Sequence[str], config: ServerConfig) -> ModelServer:
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=SECONDS_TO_CLOSE,
-        limit_concurrency=MOST_CONNECTIONS,
         server_header=False,
     )
     return ModelServer(settings, models, draining, config.drain)
@@ -153,9 +180,12 @@ def serve(sources: Sequence[str], config: ServerConfig) -> None:
     listening = bind(config.host, config.port, first=PORT, what="the server")
     with listening:
         server = build(sources, config)
-        for model in server.models.named.values():
-            sys.stdout.write(f"{model.name}: {', '.join(model.paths)}\n")
-        sys.stdout.write(f"Serving at {address_of(listening, config.host)}  (Ctrl-C ends it)\n")
-        sys.stdout.flush()
+        lines = [f"{model.name}: {', '.join(model.paths)}" for model in server.models.named.values()]
+        lines.append(f"Serving at {address_of(listening, config.host)}  (Ctrl-C ends it)")
+        server.announcement = "".join(f"{line}\n" for line in lines)
         server.run(sockets=[listening])
     sys.stdout.write("The server has ended.\n")
+    if server.models.busy:  # Python would be taken down under a thread that computes, which ends by a signal
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
