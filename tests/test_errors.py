@@ -35,6 +35,11 @@ def test_of_many_names_the_most_alike_are_offered():
     assert nearest("dropuot", names) == "did you mean 'dropout'?"
 
 
+def test_umlauts_may_be_typed_as_two_letters():
+    assert did_you_mean("Groesse", ["Farbe", "Größe"]) == "did you mean 'Größe'?"
+    assert did_you_mean("größe", ["Farbe", "Groesse"]) == "did you mean 'Groesse'?"
+
+
 def test_the_nearest_name_is_found_whatever_its_case():
     assert did_you_mean("sise", ["Prices", "Size"]) == "did you mean 'Size'?"
     assert did_you_mean("xyz", ["Prices", "Size"]) is None

@@ -88,11 +88,16 @@ LONGEST_COMPARED, MOST_COMPARED = 100, 2_000
 """Letters of a name, and names: a table may have a million columns."""
 
 
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+"""As they are typed where a keyboard has none."""
+
+
 def likeness(word: str, name: str) -> float:
-    """Of a word to a known name, or to its beginning, whatever the case of the letters."""
+    """Of a word to a known name, or to its beginning, whatever the case of the letters and however umlauts are
+    typed."""
     from difflib import SequenceMatcher
 
-    typed, whole = (each[:LONGEST_COMPARED].lower().lstrip("-") for each in (word, name))
+    typed, whole = (each[:LONGEST_COMPARED].lower().translate(UMLAUTS).lstrip("-") for each in (word, name))
     begun = whole[: len(typed) + 1] if len(typed) > 3 else whole
     return max(SequenceMatcher(None, typed, each).ratio() for each in (whole, begun))
 

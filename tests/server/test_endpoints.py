@@ -215,6 +215,12 @@ def test_a_forecaster_that_learned_dates_says_which_table_it_needs(tmp_path: Pat
             "table must have numbers, texts and null in its cells, but got something else.",
             "table",
         ),
+        (
+            "forecast",
+            {"table": {"other": [float(step % 7) for step in range(60)]}},
+            "table must have the column 'sold', but got other.",
+            "table",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused(served: Served, path: str, body: dict[str, Any], said: str, param: str):

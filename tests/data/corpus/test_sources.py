@@ -92,6 +92,15 @@ def test_empty_rows_are_passed_over_and_line_ends_are_line_feeds(tmp_path: Path)
         assert [*text_files([path]).lines()] == ["a", "b", "", "c", ""]
 
 
+@pytest.mark.parametrize("kind", [pyarrow.string(), pyarrow.large_string()])
+def test_a_dictionary_of_texts_is_a_column_of_texts(tmp_path: Path, kind: pyarrow.DataType):
+    """As pandas writes a category."""
+    columns = {"n": pyarrow.array([1, 1, 2]), "body": pyarrow.array(["a", "b", "a"], kind)}
+    table = pyarrow.table({name: values.dictionary_encode() for name, values in columns.items()})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    assert read_text([tmp_path / "a.parquet"]) == "a\n\nb\n\na"
+
+
 def test_the_column_of_texts_is_known_by_its_name_by_being_alone_or_by_the_user(tmp_path: Path):
     for write, suffix in ((write_jsonl, "jsonl"), (write_parquet, "parquet")):
         alone = write(tmp_path / f"alone.{suffix}", DOCUMENTS, "body")

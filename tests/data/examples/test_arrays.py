@@ -1,17 +1,27 @@
 """Examples in memory are those that a file of the same content gives."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from PIL import Image
 
-from data.written_files import noise, refusal
+from data.written_files import noise, refusal, write_text
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import DataConfig, inputs_of, prepare, read_labelled
+from neuropil.data.examples.files import (
+    ClassificationDataConfig,
+    DataConfig,
+    inputs_of,
+    prepare,
+    read_inputs,
+    read_labelled,
+)
 from neuropil.data.formats.memory import in_memory
 from neuropil.data.splits import Splits
 from real_data import digits
@@ -106,6 +116,135 @@ def test_an_array_in_a_table_may_be_ignored():
     assert same(prepared(table, target="kind", ignore=("photo",)), prepared(FRAME, target="kind"))
 
 
+LISTS = {"size": [1.5, 2.5] * 20, "tags": [[i, i % 7] for i in range(40)], "kind": ["a", "b"] * 20}
+
+
+@pytest.mark.parametrize("form", ["mapping", "rows", "pandas", "polars", "datasets", "pair", ".jsonl", ".parquet"])
+def test_numbers_in_lists_are_columns_beside_the_others(tmp_path: Path, form: str):
+    frame = pd.DataFrame(LISTS)
+    target, data = "kind", LISTS
+    if form.startswith("."):
+        data = tmp_path / f"a{form}"
+        frame.to_parquet(data) if form == ".parquet" else frame.to_json(data, orient="records", lines=True)
+    elif form == "pair":
+        target, data = None, (frame.drop(columns="kind"), frame["kind"])
+    else:
+        forms = {"mapping": LISTS, "rows": frame.to_dict("records"), "pandas": frame, "polars": pl.DataFrame(LISTS)}
+        data = (forms | {"datasets": datasets.Dataset.from_dict(LISTS)})[form]
+    splits = prepared(data, target=target)
+    flat = pd.DataFrame({"size": frame["size"], "tags 0": range(40), "tags 1": [i % 7 for i in range(40)]})
+    flat["kind"] = frame["kind"]
+    expected = prepared(flat, target="kind")
+    assert same(splits, expected)
+    assert splits.train.schema == expected.train.schema
+
+    schema = splits.train.schema
+    source = data if isinstance(data, Path) else in_memory(data)
+    whole = read_labelled(in_memory(flat), schema)
+    assert torch.equal(read_labelled(source, schema).inputs, whole.inputs)
+    asked = read_inputs([data], schema)[0] if isinstance(data, Path) else inputs_of(frame, schema)
+    assert torch.equal(asked, whole.inputs)
+
+
+def test_columns_beside_lists_and_lists_may_be_ignored(tmp_path: Path):
+    pd.DataFrame(LISTS).to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for ignore, names in (
+        (("size",), ["tags 0", "tags 1"]),
+        (("tags",), ["size"]),
+        (("tags 1",), ["size", "tags 0"]),
+        (("3",), ["size", "tags 0"]),
+    ):
+        splits = prepared(tmp_path / "a.jsonl", target="kind", ignore=ignore)
+        assert [column.name for column in splits.train.schema.columns] == names
+        assert read_inputs([tmp_path / "a.jsonl"], splits.train.schema)[0].shape == (40, len(names))
+
+
+def test_lists_alone_are_arrays_in_a_file_too(tmp_path: Path):
+    pd.DataFrame({"tags": LISTS["tags"], "y": LISTS["kind"]}).to_json(
+        tmp_path / "a.jsonl", orient="records", lines=True
+    )
+    splits = prepared(tmp_path / "a.jsonl")
+    assert same(splits, prepared((np.array(LISTS["tags"]), LISTS["kind"])))
+    values, names = read_inputs([tmp_path / "a.jsonl"], splits.train.schema)
+    assert torch.equal(values, read_labelled(tmp_path / "a.jsonl", splits.train.schema).inputs)
+    assert names[2] == "a.jsonl[2]"
+    assert refusal(lambda: prepared(tmp_path / "a.jsonl", ignore=("size",))) == (
+        "--ignore names columns of a table, but got size for arrays in a.jsonl: leave it out."
+    )
+    both = in_memory({"other": [[1, 2]], "tags": [[3, 4]]})
+    assert refusal(inputs_of, both, splits.train.schema) == (
+        "the mapping in memory must hold one column of lists or arrays, but got other, tags: leave out those that the "
+        "model was not trained on."
+    )
+
+
+def test_gaps_in_arrays_get_what_training_saw_of_them():
+    rows = np.where(SOME > 1, np.nan, SOME)
+    schema = prepared((rows, np.arange(40) % 2)).train.schema
+    assert torch.equal(inputs_of(iter(rows), schema), inputs_of(rows, schema))
+
+
+def test_columns_beside_pictures_are_left_out_and_said():
+    table = {"image": noise(40, 5, 5), "id": [*range(40)], "tags": LISTS["tags"], "label": ["a", "b"] * 20}
+    splits = prepared(table)
+    assert splits.train.schema.shape == (1, 5, 5)
+    assert splits.notes == ["Inputs are the pictures of column 'image'; 'id', 'tags' are left out."]
+    assert read_labelled(in_memory(table), splits.train.schema).inputs.shape == (40, 1, 5, 5)
+
+
+def test_lists_of_labels_are_targets():
+    table = {"size": [*range(40)], "tags": [[i % 2, i % 3 == 0] for i in range(40)]}
+    schema = prepare(ClassificationDataConfig(data=in_memory(table), target="tags"), 0).train.schema
+    assert schema.labels == ("tags 0", "tags 1")
+    assert read_labelled(in_memory(table), schema).targets[:3].tolist() == [[0, 1], [1, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([[1, 2], [3]], "column 'tags' of {} must hold as many numbers in each row, but got 2 in row 0 and 1 in row 1"),
+        ([[], [3, 4]], "column 'tags' of {} must hold as many numbers in each row, but got 0 in row 0 and 2 in row 1"),
+        (
+            [["red"], ["red", "new"]],
+            "column 'tags' of {} must hold a number or a text in each row, but got lists",
+        ),
+        (
+            [[1, 2], None],
+            "column 'tags' must hold numbers, texts, pictures, arrays or lists of texts alone, "
+            "but got nothing in row 1",
+        ),
+    ],
+)
+def test_lists_that_are_no_columns_are_refused_with_their_row(tmp_path: Path, rows: list[Any], sentence: str):
+    table = {"size": [1.5, 2.5] * 20, "tags": rows * 20, "kind": ["a", "b"] * 20}
+    lines = [json.dumps(dict(zip(table, row, strict=True))) for row in zip(*table.values(), strict=True)]
+    path = write_text(tmp_path / "a.jsonl", *lines)
+    for data, name in ((table, "the mapping in memory"), (path, "a.jsonl")):
+        assert (
+            refusal(lambda data=data: prepared(data, target="kind")) == f"{sentence.format(name)}: add --ignore tags."
+        )
+    assert prepared(path, target="kind", ignore=("tags",)).train.schema.shape == (1,)
+
+
+def test_new_lists_of_other_lengths_are_refused_with_their_row():
+    schema, table = prepared(LISTS, target="kind").train.schema, {"size": [1.5, 2.5], "tags": [[1, 2], [3]]}
+    assert refusal(inputs_of, table, schema) == (
+        "column 'tags' of the mapping in memory must hold as many numbers in each row, "
+        "but got 2 in row 0 and 1 in row 1."
+    )
+    shorter = {"size": [1.5, 2.5], "tags": [[1], [3]]}
+    assert refusal(inputs_of, shorter, schema) == (
+        "mapping in memory must have the column 'tags 1', but got size, tags 0: did you mean 'tags 0'?"
+    )
+
+
+def test_a_column_of_the_name_that_a_list_takes_is_refused():
+    table = {"tags": LISTS["tags"], "tags 0": [*range(40)], "kind": LISTS["kind"]}
+    sentence = "each column must have a name of its own, but got 'tags 0' twice: rename one."
+    assert refusal(lambda: prepared(table, target="kind")) == sentence
+    assert prepared(table, target="kind", ignore=("tags",)).train.schema.shape == (1,)
+
+
 class Odd:
     """What no column can hold."""
 
@@ -131,7 +270,9 @@ def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(unu
 def test_a_column_that_is_asked_for_must_be_readable():
     table = {"size": [1.5, 2.5] * 20, "note": [Odd() for _ in range(40)], "kind": ["a", "b"] * 20}
     sentence = "column 'note' must hold numbers, texts, pictures, arrays or lists of texts alone, but got a Odd."
-    assert refusal(prepare, DataConfig(data=in_memory(table), target="kind"), 0) == sentence
+    assert (
+        refusal(prepare, DataConfig(data=in_memory(table), target="kind"), 0) == f"{sentence[:-1]}: add --ignore note."
+    )
     assert refusal(in_memory, {"note": table["note"]}) == sentence
     assert refusal(in_memory(table).texts, "note") == sentence
 
@@ -179,7 +320,7 @@ def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
         (
             ([*SOME[:20], *SOME[20:, :2]], np.arange(40) % 2),
             {},
-            "x of the lists in memory must have one shape in all rows, but got 3 and 2.",
+            "x of the lists in memory must have one shape in all rows, but got 3 in row 0 and 2 in row 20.",
         ),
         ((SOME, ["a"] * 40), {}, "arrays in memory must have at least 2 classes, but got only 'a'."),
         (

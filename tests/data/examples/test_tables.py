@@ -282,7 +282,7 @@ def test_all_problems_of_a_file_are_in_one_message(tmp_path: Path):
         "a.csv has 3 problems: "
         "(1) column 'age' of a.csv must hold numbers only, as it does elsewhere, but got '12 years' in row 52: "
         "correct the cell, or add --ignore; "
-        "(2) row 53, column 'size' of a.csv must hold a finite number, but got '1e39'; "
+        "(2) row 53, column 'size' of a.csv must hold a number within ±3.4e38, but got '1e39'; "
         "(3) row 52, column 'far' of a.csv must hold a finite number, but got 'inf'."
     )
 
@@ -320,13 +320,21 @@ def test_a_table_in_memory_is_read_as_a_file_is(tmp_path: Path):
     assert held.parts["train"].inputs.name(0) == "the table row 1"
 
 
-@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e39"])
-def test_a_number_beyond_all_bounds_is_refused(tmp_path: Path, cell: str):
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("inf", "finite number"), ("-Infinity", "finite number"), ("1e39", "number within ±3.4e38")],
+)
+def test_a_number_beyond_all_bounds_is_refused(tmp_path: Path, cell: str, number: str):
     path = write_text(tmp_path / "a.csv", "age,answer", f"{cell},yes", "2,no")
     assert (
-        refusal(read_table, path, "answer")
-        == f"row 2, column 'age' of a.csv must hold a finite number, but got {cell!r}."
+        refusal(read_table, path, "answer") == f"row 2, column 'age' of a.csv must hold a {number}, but got {cell!r}."
     )
+
+
+@pytest.mark.parametrize(("commas", "got"), [("1,5", "1,5"), ("1," + "5" * 300, "1," + "5" * 38 + "…")])
+def test_what_a_file_holds_is_cut_where_it_is_shown(tmp_path: Path, commas: str, got: str):
+    path = write_text(tmp_path / "a.csv", "size,target", *[f'"{commas}",0', '"2,5",1'] * 5)
+    assert f"but got '{got}': write" in refusal(read_table, path, "target")
 
 
 def test_a_target_of_too_many_texts_is_refused(tmp_path: Path):

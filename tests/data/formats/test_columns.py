@@ -89,7 +89,13 @@ def test_a_number_that_is_none_is_named(gaps: bool):
     what = "a number, or nothing where there is no value" if gaps else "a finite number"
     rule = "row 3, column 'x' of a.csv must hold"
     assert refusal(lambda: read_numbers(cells("1", "x"), gaps=gaps)) == f"{rule} {what}, but got 'x'."
-    assert refusal(lambda: read_numbers(cells("1", "1e39"), gaps=gaps)) == f"{rule} a finite number, but got '1e39'."
+    assert refusal(lambda: read_numbers(cells("1", "inf"), gaps=gaps)) == f"{rule} a finite number, but got 'inf'."
+    for number in ("1e39", "-1e+400"):
+        sentence = f"{rule} a number within ±3.4e38, but got {number!r}."
+        assert refusal(lambda number=number: read_numbers(cells("1", number), gaps=gaps)) == sentence
+    assert refusal(lambda: read_numbers(cells("1", "1" * 301), gaps=gaps)) == (
+        f"{rule} a number within ±3.4e38, but got '{'1' * 40}…'."
+    )
 
 
 def test_a_value_that_is_missing_is_named():

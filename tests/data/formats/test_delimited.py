@@ -137,6 +137,16 @@ def test_a_damaged_byte_late_in_the_file_is_seen(tmp_path: Path):
     assert DelimitedFile(tmp_path / "a.csv").encoding == "cp1252"
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_nul_byte_is_refused_with_its_line(tmp_path: Path, late: bool):
+    before = b"1,2\n" * (100_000 if late else 0)
+    (tmp_path / "a.csv").write_bytes(b"a,b\n" + before + b"\xe9,1\n1,\x002\n")
+    assert refusal(lambda: DelimitedFile(tmp_path / "a.csv")) == (
+        f"a.csv must be text, but got a NUL byte in line {100_003 if late else 3:,}: remove it, or save the file as "
+        "UTF-8."
+    )
+
+
 def test_an_encoding_may_be_given(tmp_path: Path):
     path = tmp_path / "a.csv"
     path.write_bytes("größe,město\n1,Plzeň\n".encode("cp1250"))

@@ -122,6 +122,28 @@ def test_translations_of_hugging_face_become_two_columns():
     assert in_memory(data).columns == {"de": ["Haus", "Hut"], "en": ["house", "hat"]}
 
 
+@pytest.mark.parametrize("form", ["list", "mapping", "dataset"])
+def test_nested_columns_have_their_full_names(form: str):
+    rows = [{"user": {"age": 1, "at": {"city": "x"}}, "item": {"age": 2}}, {"user": {"age": 3, "at": {"city": "y"}}}]
+    columns = {name: [row.get(name) for row in rows] for name in ("user", "item")}
+    found = in_memory({"list": rows, "mapping": columns, "dataset": datasets.Dataset.from_dict(columns)}[form])
+    assert {name: [*cell_texts(values, name, "")] for name, values in found.columns.items()} == {
+        "user.age": ["1", "3"],
+        "user.at.city": ["x", "y"],
+        "item.age": ["2.0", ""],
+    }
+
+
+@pytest.mark.parametrize("given", [{"user.age": [1], "user": [{"age": 2}]}, {"1": [1], 1: [2]}])
+def test_columns_that_would_share_a_name_are_refused_where_they_are_asked_for(given: Any):
+    found = in_memory({**given, "size": [3]})
+    (name,) = {*found.names} - {"size"}
+    assert [*found.columns] == ["size"]
+    assert refusal(found.column, name) == (
+        f"each column must have a name of its own, but got {name!r} twice: rename one."
+    )
+
+
 def test_the_record_knows_the_same_data_again_in_another_form():
     again = InMemory.from_dict(PAIR.to_dict())
     assert PAIR.to_dict() == {
@@ -215,7 +237,7 @@ def test_texts_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ),
         (
             [np.zeros(2), None],
-            "column 'x' must hold numbers, texts, pictures, arrays or lists of texts alone, but got a ndarray.",
+            "column 'x' must hold numbers, texts, pictures, arrays or lists of texts alone, but got nothing in row 1.",
         ),
         (
             np.array([["a", "b"]]),

@@ -18,6 +18,7 @@ PICTURE = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
     [
         (np.arange(6.0).reshape(3, 2), ["a", "b", "a"]),
         (np.arange(6, dtype=np.uint8).reshape(3, 2), np.array([0, 1, 0]), np.array([0.5, 1.0, 2.0])),
+        np.arange(6.0),
         (np.eye(3), np.eye(3, dtype=int)[:, :2]),
         {"text": ["ü\ud800", ""], "size": [1.5, float("nan")], "tags": [["x"], []]},
         [np.zeros((2, 2)), np.ones((1, 3))],
@@ -30,7 +31,7 @@ def test_data_is_read_as_it_was_written(data: Any, tmp_path: Path):
     write_memory(tmp_path / "data.npz", written)
     read = read_memory(tmp_path / "data.npz")
     assert read == written  # by the fingerprints of their columns
-    own = ("kind", "name", "answer", "answers", "weight", "dates")
+    own = ("kind", "name", "answer", "answers", "weight", "dates", "unnamed")
     for one, other in [(read, written), *((read.parts[name], part) for name, part in written.parts.items())]:
         assert [getattr(one, name) for name in own] == [getattr(other, name) for name in own]
         assert one.names == other.names

@@ -220,17 +220,17 @@ def test_class_names_that_do_not_fit_are_refused(tmp_path: Path):
     )
 
 
-@pytest.mark.parametrize("bad", [np.inf, 1e300])
-def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad: float):
+@pytest.mark.parametrize(("bad", "numbers"), [(np.inf, "finite numbers"), (1e300, "numbers within ±3.4e38")])
+def test_a_number_that_single_precision_does_not_hold_is_named_with_its_place(tmp_path: Path, bad: float, numbers: str):
     features = np.ones((3, 4))
     features[2, 1] = bad
     assert refusal(read_array_inputs, write(tmp_path / "a.npz", x=features)) == (
-        f"x of a.npz must be finite numbers, but got {bad} at [2, 1]: fill it in or remove its row."
+        f"x of a.npz must be {numbers}, but got {bad} at [2, 1]: fill it in or remove its row."
     )
     path = write(tmp_path / "a.npz", x=np.ones((3, 4)), y=np.array([0, bad, 1]))
     assert (
         refusal(read_arrays, path)
-        == f"y of a.npz must be finite numbers, but got {bad} at [1]: fill it in or remove its row."
+        == f"y of a.npz must be {numbers}, but got {bad} at [1]: fill it in or remove its row."
     )
 
 

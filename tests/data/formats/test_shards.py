@@ -62,6 +62,13 @@ def test_a_table_is_that_of_a_csv(tmp_path: Path, suffix: str):
     assert found.train.source == expected.train.source.replace("rows.csv", f"rows{suffix}")
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_nested_columns_have_their_full_names(tmp_path: Path, suffix: str):
+    table = pd.DataFrame({"user": [{"age": 1}, {"age": 2}], "item": [{"age": 3}, {"age": 4}]})
+    columns = read_shards(write(tmp_path, table, suffix)).columns
+    assert {name: [*values] for name, values in columns.items()} == {"user.age": [1, 2], "item.age": [3, 4]}
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ""])
 def test_labelled_texts_are_those_of_a_csv(tmp_path: Path, suffix: str):
     found, expected = (

@@ -415,7 +415,12 @@ def test_a_series_that_is_too_short_is_refused_with_a_way_out(tmp_path: Path):
     path = write_months(tmp_path / "shop.csv", count=50)
     assert refusal(prepare_series, SeriesDataConfig(data=path, target="sales", horizon=24)) == (
         "the training part must be longer than a window of history and a horizon, together 36 months, "
-        "but got 2: give a longer series, or "
+        "but got 2 of 50 months: give a longer series, or "
+        "a shorter --horizon or --window."
+    )
+    assert refusal(prepare_series, SeriesDataConfig(data=path, target="sales", horizon=60)) == (
+        "the training part must be longer than a window of history and a horizon, together 72 months, "
+        "but got 0 of 50 months: give a longer series, or "
         "a shorter --horizon or --window."
     )
 
@@ -464,9 +469,29 @@ def test_an_array_has_a_series_in_each_column_and_an_iterable_of_windows_in_each
     assert [len(series.values) for series in uneven.series] == [3, 5]
 
 
-def test_a_trained_model_reads_values_of_any_name():
-    table, _ = read_series(in_memory(DATED), SeriesColumns(target="turnover", date="day"))
+def test_a_trained_model_reads_values_without_a_name():
+    for values in (SALES, np.array(SALES), pd.Series(SALES)):
+        table, _ = read_series(in_memory(values), SeriesColumns(target="turnover"), TimeStep())
+        assert table.target == "turnover"
+    table, _ = read_series(in_memory(DATED.rename(None)), SeriesColumns(target="turnover", date="day"))
     assert (table.target, table.label(0)) == ("turnover", "2024-01-01")
+
+
+def test_a_trained_model_refuses_values_of_another_name_as_in_a_file(tmp_path: Path):
+    columns, step = SeriesColumns(target="turnover"), TimeStep()
+    named = {"sales": SALES, "x": SALES}
+    for name, values in named.items():
+        path = write_text(tmp_path / "a.csv", name, *map(str, values))
+        assert refusal(read_series, path, columns, step) == f"a.csv must have the column 'turnover', but got {name}."
+        for frame, kind in (
+            ({name: values}, "mapping"),
+            (pd.DataFrame({name: values}), "DataFrame"),
+            (pd.Series(values, name=name), "Series"),
+            ([{name: value} for value in values], "list"),
+        ):
+            assert refusal(read_series, in_memory(frame), columns, step) == (
+                f"{kind} in memory must have the column 'turnover', but got {name}."
+            )
 
 
 def test_a_series_in_parts_is_refused():

@@ -78,7 +78,7 @@ def test_it_continues_a_row_of_numbers(inputs: Any):
         ),
         (
             changed(50, 1e300),
-            "values to continue must be finite numbers, but got 1e+300 at [50]: fill it in or remove its row.",
+            "values to continue must be numbers within ±3.4e38, but got 1e+300 at [50]: fill it in or remove its row.",
         ),
         (
             changed(59, 1e37),

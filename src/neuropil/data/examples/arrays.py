@@ -14,6 +14,7 @@ from neuropil.data.examples.dataset import (
     LabelledParts,
     Labels,
     LabelSets,
+    Schema,
     missing_notes,
     with_indicators,
 )
@@ -23,7 +24,7 @@ from neuropil.data.formats.arrays import Array, describe_array, feature_rows, pi
 from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, find_column, read_numbers
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
 from neuropil.data.formats.memory import InMemory, MemoryTable
-from neuropil.data.formats.values import cell_texts, holds_cells
+from neuropil.data.formats.values import Values, cell_texts, holds_cells
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError, counted, listed
 
@@ -107,34 +108,101 @@ def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def array_column(memory: InMemory, ignore: Sequence[str] = ()) -> str | None:
+def array_column(memory: InMemory) -> str | None:
     """The first that holds more than a number or a text in each row, such as pictures; none in a table."""
-    columns = ((name, values) for name, values in memory.columns.items() if name not in ignore)
-    return next((name for name, values in columns if not holds_cells(values)), None)
+    return next((name for name, values in memory.columns.items() if not holds_cells(values)), None)
+
+
+def scored_column(table: MemoryTable, schema: Schema, weight: str | None = None) -> str | None:
+    """The arrays or pictures for a trained model; none where the columns of the training data are: an array beside
+    them is not asked for."""
+    memory, answers = table.memory, (*table.memory.answers, table.memory.answer, schema.target, weight)
+    if any(column.name in table.header for column in schema.columns):
+        return None
+    arrays = [name for name, each in memory.columns.items() if name not in answers and not holds_cells(each)]
+    fitting = [name for name in arrays if _is_larger(memory.columns[name]) == (schema.kind == "image")] or arrays
+    if len(fitting) > 1 and schema.kind == "table":
+        rule = f"{memory.phrase} must hold one column of lists or arrays"
+        raise InputError(rule, got=listed(fitting), fix="leave out those that the model was not trained on")
+    return next(iter(fitting), None)
 
 
 def read_memory(
     memory: InMemory,
     target: str | None,
-    shape: tuple[int, ...] | None = None,
     ignore: Sequence[str] = (),
+    weight: str | None = None,
+    *,
+    multi_label: bool = False,
+) -> LabelledParts:
+    """As a file is read. It is a table unless its inputs are one column, of arrays or of pictures."""
+    if (memory.answer or memory.answers) and target not in (None, memory.answer):
+        got = f"answers apart and the target {target!r}"
+        raise InputError(f"what to predict is given once of {memory.phrase}", got=got, fix="leave one of them out")
+    target, weight = target or memory.answer or None, memory.weight_column(weight)
+    beside = [name for name in memory.names if name not in (*_answers(memory, target), weight)]
+    larger = [name for name in beside if name not in ignore and _is_larger(memory.columns.get(name, []))]
+    alone = [name for name in beside if len(beside) == 1 and not holds_cells(memory.columns.get(name, [""]))]
+    if not larger and not alone:
+        return _learn_table(memory, target, ignore, weight, multi_label=multi_label)
+    key, *_ = larger or alone
+    what = "pictures" if larger else "arrays"
+    if ignore:
+        got = f"{listed(ignore)} for {what} {'in memory' if memory.article else f'in {memory.name}'}"
+        raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
+    found = read_array_column(memory, key, target, weight=weight, multi_label=multi_label)
+    if len(beside) == 1:
+        return found
+    others = [repr(name) for name in beside if name != key]
+    left_out = f"{listed(others)} {'is' if len(others) == 1 else 'are'} left out"
+    return replace(found, notes=(f"Inputs are the {what} of column {key!r}; {left_out}.", *found.notes))
+
+
+def _answers(memory: InMemory, target: str | None) -> list[str]:
+    """The columns to predict, as far as they are known by name or number; without a target, the one with a usual
+    name."""
+    if memory.answers:
+        return memory.answers
+    if target is None:
+        place = choose_columns(memory.names, [None], [LABELS], memory.name)[0] if len(memory.names) > 1 else None
+        return [] if place is None else [memory.names[place]]
+    numbers = {str(number): name for number, name in enumerate(memory.names, 1)}
+    return [name if name in memory.names else numbers.get(name, "") for name in split_target(target, memory.names)]
+
+
+def _is_larger(values: Values) -> bool:
+    """Than a row of numbers."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 2
+    return bool(values) and (is_picture(values[0]) or np.ndim(values[0]) > 1)
+
+
+def _learn_table(
+    memory: InMemory, target: str | None, ignore: Sequence[str], weight: str | None, *, multi_label: bool
+) -> LabelledParts:
+    """In which rows may hold lists of numbers beside numbers and texts."""
+    table = MemoryTable.with_lists(memory)
+    ignored = [name for wanted in ignore for name in table.columns_of(wanted)]
+    wanted = memory.answers or ([] if target is None else split_target(target, table.header))
+    targets = [name for each in wanted for name in table.columns_of(each)]
+    if targets:
+        table.require_cells([name for name in table.header if name not in (*targets, *ignored, weight)])
+    return learn_table(table, targets or None, ignored, weight, multi_label=multi_label)
+
+
+def read_array_column(
+    memory: InMemory,
+    key: str,
+    target: str | None,
+    shape: tuple[int, ...] | None = None,
     columns: Sequence[Column] | None = None,
     weight: str | None = None,
     *,
     multi_label: bool = False,
 ) -> LabelledParts:
-    """As a file is read; pictures get `shape`, or one that suits them. `columns` are those of a trained model."""
-    if (memory.answer or memory.answers) and target not in (None, memory.answer):
-        got = f"answers apart and the target {target!r}"
-        raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
-    key, target = array_column(memory, ignore), target or memory.answer or None
-    weight = memory.weight_column(weight)
-    if key is None:
-        return learn_table(MemoryTable(memory), memory.answers or target, ignore, weight, multi_label=multi_label)
-    if ignore:
-        what = "pictures" if is_picture(memory.columns[key][0]) or np.ndim(memory.columns[key][0]) > 1 else "arrays"
-        got = f"{listed(ignore)} for {what} in memory"
-        raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
+    """Of arrays or pictures, and their labels. Pictures get `shape`, or one that suits them. `columns` are those of a
+    trained model."""
+    target = target or memory.answer or None
     if memory.answers or multi_label or (target is not None and len(split_target(target, memory.names)) > 1):
         return _read_labels(memory, key, target, shape, columns, weight)
     names = [name for name in memory.names if name != weight]
@@ -142,7 +210,7 @@ def read_memory(
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
     )
     if place is None or names[place] == key:
-        raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
+        raise InputError(f"{memory.phrase} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
     labels, keys = np.asarray(memory.column(names[place])), (key, names[place])
     weights = None if weight is None else numbers_of(memory, weight)
@@ -179,7 +247,7 @@ def _read_labels(
     inputs, note = array_inputs(memory, key, shape)
     if len(inputs) != memory.num_rows:
         got = f"{counted(len(inputs), 'example')} and {counted(memory.num_rows, 'row')}"
-        raise InputError(f"{key} and labels of the {memory.name} must belong together", got=got)
+        raise InputError(f"{key} and labels of {memory.phrase} must belong together", got=got)
     kept, named = np.array(answers.rows, dtype=np.int64), inputs.name
     inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
     part = answers.labelled(inputs, memory.name)
@@ -189,7 +257,7 @@ def _read_labels(
 
 def numbers_of(memory: InMemory, name: str) -> Float64[np.ndarray, " example"]:
     values = memory.column(name)
-    return read_numbers(Cells(memory.name, name, range(len(values)), cell_texts(values, name, memory.name)))
+    return read_numbers(Cells(memory.name, name, range(len(values)), cell_texts(values, name, memory.phrase)))
 
 
 def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = None) -> tuple[Inputs, str]:
@@ -201,8 +269,10 @@ def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = Non
         shape, note = suitable_shape(iter(values)) if shape is None else (shape, "")
         pictures = torch.stack([fit_picture(image, shape, memory.name) for image in values])
         return Inputs(pictures, lambda index: f"{memory.name}[{index}]"), note
-    shapes = {np.shape(value): None for value in values}
-    if len(shapes) > 1:
-        got = " and ".join("×".join(map(str, each)) for each in [*shapes][:2])
-        raise InputError(f"{key} of the {memory.name} must have one shape in all rows", got=got)
+    shapes = [np.shape(value) for value in values]
+    odd = next((row for row, shape in enumerate(shapes) if shape != shapes[0]), None)
+    if odd is not None:
+        first, other = ("×".join(map(str, shapes[row])) for row in (0, odd))
+        got = f"{first} in row 0 and {other} in row {odd:,}"
+        raise InputError(f"{key} of {memory.phrase} must have one shape in all rows", got=got)
     return as_inputs(np.stack(values), key, memory.name), ""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuropil.config import option
 from neuropil.data.examples import dataset
-from neuropil.data.examples.arrays import array_column, array_inputs, read_memory
+from neuropil.data.examples.arrays import array_inputs, as_features, read_array_column, read_memory, scored_column
 from neuropil.data.examples.dataset import (
     Column,
     Examples,
@@ -29,7 +29,7 @@ from neuropil.data.examples.labels import SEPARATOR, answers_of, require_same_ki
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
 from neuropil.data.formats.columns import spelling_notes
-from neuropil.data.formats.delimited import CellTable, DelimitedFile, is_delimited
+from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import (
     fit_picture,
@@ -132,7 +132,7 @@ def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     path, kind = source, format_of(source)
     _require_kind(path, kind, schema)
     if kind == "table":
-        part = read_labelled_rows(_table(path, schema), schema.columns, answers_of(schema))
+        part = read_labelled_rows(_delimited(path, schema), schema.columns, answers_of(schema))
     else:
         part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
@@ -142,12 +142,14 @@ def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
 def _labelled_memory(memory: InMemory, schema: Schema, weight: str | None = None) -> LabelledInputs:
     """A part may have no weights: its examples count the same."""
     weight = memory.weight_column(weight if weight in memory.names else None)
-    if _array_column(memory, schema) is None:
-        return read_labelled_rows(MemoryTable(memory), schema.columns, answers_of(schema, memory.answer, weight))
+    table = MemoryTable.with_lists(memory)
+    key = scored_column(table, schema, weight)
+    if key is None:
+        return read_labelled_rows(table, schema.columns, answers_of(schema, memory.answer, weight))
     wanted = schema.target or ",".join(schema.labels)
     target = wanted if not memory.answers and {*wanted.split(",")} <= {*memory.names} else None
     own = {"weight": weight, "multi_label": bool(schema.labels)}
-    return read_memory(memory, target, schema.shape, columns=schema.columns or None, **own).held_out
+    return read_array_column(memory, key, target, schema.shape, schema.columns or None, **own).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -183,7 +185,7 @@ def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture c
 def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     """What a trained model gets, from numbers in a tensor or array, or from pictures; one example or several."""
     if not isinstance(inputs, np.ndarray | Tensor | list | tuple | str | Path) and not is_picture(inputs):
-        return _inputs_of_memory(in_memory(inputs), schema)
+        return dataset.centred(_inputs_of_memory(in_memory(inputs), schema).values, schema)
     if schema.kind == "image":
         return pictures_of(inputs, schema.shape)
     array = as_array(inputs)
@@ -196,18 +198,14 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
 
 
-def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
-    key = _array_column(memory, schema)
+def _inputs_of_memory(memory: InMemory, schema: Schema) -> Inputs:
+    table = MemoryTable.with_lists(memory)
+    key = scored_column(table, schema)
     if key is None:
-        return dataset.centred(read_rows(MemoryTable(memory), schema.columns).values, schema)
-    inputs, _ = array_inputs(memory, key, schema.shape)
+        return read_rows(table, schema.columns)
+    inputs = as_features(array_inputs(memory, key, schema.shape)[0], schema.columns)
     _require_shape(inputs, schema, memory.name)
-    return dataset.centred(inputs.values, schema)
-
-
-def _array_column(memory: InMemory, schema: Schema) -> str | None:
-    """None where the columns of the training data are: an array beside them is not asked for."""
-    return None if any(column.name in memory.names for column in schema.columns) else array_column(memory)
+    return inputs
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
@@ -282,7 +280,7 @@ def _own(data: Path | InMemory, config: DataConfig, lazily: bool) -> tuple[Mappi
         _require_no_encoding(config, data.name)
         require_no_folder_options(config, data.name)
         own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
-        reading = read_memory(data.training, config.target, ignore=config.ignore, **own)
+        reading = read_memory(data.training, config.target, config.ignore, **own)
     else:
         reading = _read_file(data, config, lazily)
     reading = dataset.without_zero_weights(reading, data.name)
@@ -354,20 +352,20 @@ def _read_parts(
     return read_arrays(path, columns) if kind == "NPZ" else read_idx(path)
 
 
+def _delimited(path: Path, schema: Schema) -> DelimitedFile:
+    return DelimitedFile(path, encoding=schema.encoding or None)
+
+
 def _in_memory(path: Path) -> Path | InMemory:
     """The rows of JSONL and Parquet, which say themselves what their columns are."""
     return read_shards(path) if holds_shards(path) else path
 
 
-def _table(path: Path, schema: Schema) -> CellTable:
-    if holds_shards(path):
-        return MemoryTable(read_shards(path))
-    return DelimitedFile(path, encoding=schema.encoding or None)
-
-
 def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
+    if holds_shards(path):
+        return _inputs_of_memory(read_shards(path), schema)
     if kind == "table":
-        return read_rows(_table(path, schema), schema.columns)
+        return read_rows(_delimited(path, schema), schema.columns)
     if kind == "image folder":
         files = images_below(path)
         if not files:

@@ -21,6 +21,7 @@ from neuropil.data.formats.columns import (
     is_number,
     read_numbers,
     read_positions,
+    shown,
 )
 from neuropil.data.formats.delimited import Block, CellTable
 from neuropil.data.formats.lines import Tally
@@ -160,7 +161,7 @@ def read_truths(cells: Cells) -> Bool[np.ndarray, " row"]:
     for index, text in enumerate(lowered):
         if text not in YES and text not in NO:
             rule = f"{cells.where(index)} must hold 0 or 1, as each of several targets does"
-            raise InputError(rule, got=repr(cells.texts[index]), fix="give one target to predict classes or numbers")
+            raise InputError(rule, got=shown(cells.texts[index]), fix="give one target to predict classes or numbers")
     return np.array([text in YES for text in lowered], dtype=bool)
 
 

@@ -36,6 +36,7 @@ from neuropil.data.formats.columns import (
     numbers_in,
     read_numbers,
     read_positions,
+    shown,
     spelled,
     spelling_notes,
 )
@@ -224,7 +225,7 @@ class SurveyedColumn:
         texts = [text for text in cells.texts if not is_missing(text)]
         if not self.first_text:
             index = next(i for i, text in enumerate(cells.texts) if not is_number(text) and not is_missing(text))
-            self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
+            self.first_text = f"{shown(cells.texts[index])} in row {cells.rows[index]}"
         if self.formats is None:
             self.formats = date_formats(texts) if all(map(DIGIT.search, texts)) else []
         parsed = {form: parse_dates(texts, form)[0] for form in self.formats}
@@ -248,7 +249,7 @@ class SurveyedColumn:
         if all(len(text.lstrip("+-0")) <= EXACT_DIGITS for text in known):
             return len(known) <= MOST_CLASSES
         rule = f"{self.where} must hold numbers of at most {EXACT_DIGITS} digits, to tell them apart"
-        raise InputError(rule, got=repr(max(known, key=len)), fix="subtract what they have in common")
+        raise InputError(rule, got=shown(max(known, key=len)), fix="subtract what they have in common")
 
     def as_input(self) -> Column | None:
         """What it becomes; nothing, with a note, if it is left out."""
@@ -297,7 +298,7 @@ class SurveyedColumn:
         numbers = [text for text in known if is_number(text)]
         if commas and all(text in commas or is_number(text) or is_missing(text) for text in known):
             rule = f"{self.where} must hold numbers with a decimal point and no other marks"
-            raise InputError(rule, got=repr(commas[0]), fix="write 1234.5, or divide the cells by semicolons")
+            raise InputError(rule, got=shown(commas[0]), fix="write 1234.5, or divide the cells by semicolons")
         odd = sum(known.values()) - sum(known[text] for text in numbers)
         if len(numbers) > MOST_NUMBER_CLASSES and odd < STRAY * sum(known.values()):
             rule = f"{self.where} must hold numbers only, as it does elsewhere"
@@ -380,7 +381,7 @@ def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part
     for index in np.flatnonzero(np.isnat(dates)).tolist():
         if not is_missing(cells.texts[index]):
             rule = f"{cells.where(index)} must hold a date as in the training data"
-            raise InputError(rule, got=repr(cells.texts[index]))
+            raise InputError(rule, got=shown(cells.texts[index]))
     day, month, year = (dates.astype(f"M8[{unit}]") for unit in "DMY")
     elapsed = (instants - np.datetime64(0, "s")) / DAY
     parts = {

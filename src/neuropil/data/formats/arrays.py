@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64, Shaped, UInt8
 from torch import Tensor
 
+from neuropil.data.formats.columns import SINGLE_PRECISION
 from neuropil.errors import InputError
 
 Array = Shaped[np.ndarray, "..."]
@@ -96,8 +97,10 @@ def require_finite(array: Array, what: str, *, gaps: bool = False) -> None:
         good = (np.abs(array) <= np.finfo(np.float32).max) | (gaps & np.isnan(array))
         if not good.all():
             index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
-            rule = f"{what} must be finite numbers"
-            raise InputError(rule, got=f"{array[index]} at {list(index)}", fix="fill it in or remove its row")
+            numbers = f"numbers {SINGLE_PRECISION}" if np.isfinite(array[index]) else "finite numbers"
+            raise InputError(
+                f"{what} must be {numbers}", got=f"{array[index]} at {list(index)}", fix="fill it in or remove its row"
+            )
 
 
 def as_bytes(array: Array, what: str) -> UInt8[np.ndarray, "..."]:

@@ -7,10 +7,12 @@ from typing import overload
 import numpy as np
 from jaxtyping import Float, Float64, Int, Int64, UInt
 
-from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.errors import InputError, did_you_mean, listed, shortened
 
 LONGEST_NAME = 40
-"""Letters in the name of a column, at most."""
+"""Letters in the name of a column, at most, and of what is shown of a cell."""
+LARGEST = float(np.finfo(np.float32).max)
+SINGLE_PRECISION = f"within ±{LARGEST:.2g}".replace("e+", "e")
 MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 EMPTY = frozenset(("",))
 MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
@@ -128,7 +130,7 @@ def is_header(cells: Sequence[str], usual: Callable[[str], bool], *, every: bool
 
 def short_names(names: Sequence[str]) -> list[str]:
     """A first row without names may hold a text of any length."""
-    return [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names]
+    return [shortened(name, LONGEST_NAME) for name in names]
 
 
 def is_number(text: str) -> bool:
@@ -159,15 +161,29 @@ def read_numbers(cells: Cells, *, gaps: bool = False) -> Float64[np.ndarray, " r
         numbers = _floats(cells.texts)
     except ValueError:
         numbers = np.array([float(text) if is_number(text) else np.nan for text in cells.texts])
-    good = np.abs(numbers) <= np.finfo(np.float32).max
+    good = np.abs(numbers) <= LARGEST
     for index in np.flatnonzero(~good).tolist():
         if gaps and is_missing(cells.texts[index]):
             continue
         require_value(cells, index, MISSING_NUMBERS)
-        finite = not gaps or is_number(cells.texts[index])
-        what = "a finite number" if finite else "a number, or nothing where there is no value"
-        raise InputError(f"{cells.where(index)} must hold {what}", got=repr(cells.texts[index]))
+        if is_large(cells.texts[index]):
+            what = f"a number {SINGLE_PRECISION}"
+        elif gaps and not is_number(cells.texts[index]):
+            what = "a number, or nothing where there is no value"
+        else:
+            what = "a finite number"
+        raise InputError(f"{cells.where(index)} must hold {what}", got=shown(cells.texts[index]))
     return numbers
+
+
+def is_large(text: str) -> bool:
+    """Whether it is a number that single precision does not hold, but not infinity itself."""
+    return is_number(text) and any(map(str.isdecimal, text)) and abs(float(text)) > LARGEST
+
+
+def shown(text: str) -> str:
+    """What a cell holds, for a sentence."""
+    return repr(shortened(text, LONGEST_NAME))
 
 
 def _floats(texts: Sequence[str]) -> Float64[np.ndarray, " row"]:
@@ -203,7 +219,7 @@ def spelling_notes(what: str, names: Iterable[str]) -> list[str]:
 def require_value(cells: Cells, index: int, missing: frozenset[str], what: str = "hold a value") -> None:
     text = cells.texts[index]
     if is_missing(text, missing):
-        got = repr(text) if text.strip() else "an empty cell"
+        got = shown(text) if text.strip() else "an empty cell"
         raise InputError(f"{cells.where(index)} must {what}", got=got, fix="fill it in or remove the row")
 
 

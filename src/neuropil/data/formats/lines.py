@@ -26,15 +26,18 @@ def encoding_of(path: Path) -> str:
         for name, zeros, others in (("utf-16-le", start[1::2], start[::2]), ("utf-16-be", start[::2], start[1::2])):
             if zeros.count(0) > len(zeros) // 2 and others.count(0) == 0:
                 return name
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            while start:
-                decoder.decode(start)
-                start = file.read(BYTES_PER_BLOCK)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return WINDOWS
-    return "utf-8-sig"
+        decoder, encoding, line = codecs.getincrementaldecoder("utf-8")(), "utf-8-sig", 1
+        while True:
+            if (place := start.find(0)) >= 0:
+                got = f"a NUL byte in line {line + start.count(10, 0, place):,}"
+                raise InputError(f"{path.name} must be text", got=got, fix="remove it, or save the file as UTF-8")
+            try:
+                decoder.decode(start, final=not start)
+            except UnicodeDecodeError:
+                encoding = WINDOWS
+            if not start:
+                return encoding
+            line, start = line + start.count(10), file.read(BYTES_PER_BLOCK)
 
 
 @dataclass

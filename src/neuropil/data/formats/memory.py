@@ -30,7 +30,16 @@ from neuropil.data.formats.columns import (
     unclear_columns,
 )
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
-from neuropil.data.formats.values import Values, are_numbers, cell_texts, holds_cells, record, values_of
+from neuropil.data.formats.values import (
+    Values,
+    are_numbers,
+    cell_texts,
+    holds_cells,
+    holds_lists_of_numbers,
+    record,
+    rows_of_one_length,
+    values_of,
+)
 from neuropil.data.splits import PART_OF_WORD, PARTS, PartName, last_part
 from neuropil.errors import InputError, listed
 from neuropil.progress import counted
@@ -40,6 +49,8 @@ INPUT, ANSWER, WEIGHTS = "x", "y", "weights"
 MOST_ITEMS, MOST_BYTES = 1_000_000, 4 << 30
 """Of an iterable: one with more has no end, or is no data to hold in memory."""
 LONGEST_FILE_NAME = 255
+TRANSLATION = "translation"
+"""Hugging Face's name of a column of mappings from languages to texts, which are columns under their own names."""
 PARTS_OF_PAIRS = {2: ("train", "test"), 3: PARTS}
 KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a Dataset or another iterable"
 
@@ -47,8 +58,12 @@ KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a D
 class InMemory(PythonValue):
     """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
     was, `answers` are several, and `weight` is that of weights; `dates` are those of an index. What is wrong with an
-    `unreadable` column matters only if it is asked for. Data that comes in `parts` has its columns there. One that is
-    read from `config.json` has no columns, only what is `recorded` of them, by which the same data is known again."""
+    `unreadable` column matters only if it is asked for. The only column is `unnamed` if it was given without a name.
+    Data that comes in `parts` has its columns there. One that is read from `config.json` has no columns, only what is
+    `recorded` of them, by which the same data is known again."""
+
+    article = "the "
+    """Before the name in a sentence; none before that of a file."""
 
     def __init__(
         self,
@@ -61,7 +76,10 @@ class InMemory(PythonValue):
         parts: Mapping[PartName, "InMemory"] | None = None,
         weight: str = "",
         answers: Sequence[str] = (),
+        *,
+        unnamed: bool = False,
     ):
+        self.unnamed = unnamed
         self.kind, self.name, self.parts = kind, f"{kind} in memory", parts or {}
         self.columns, self.answer, self.dates, self.unreadable = columns, answer, dates, unreadable or {}
         self.weight = weight or next((part.weight for part in self.parts.values() if part.weight), "")
@@ -80,6 +98,11 @@ class InMemory(PythonValue):
         """arrays in memory (x 150×4 float64, y 150 text)"""
         shapes = [f"{name} {'×'.join(map(str, each['shape']))} {each['type']}" for name, each in self.recorded.items()]
         return f"{self.name} ({listed(shapes, most=4)})"
+
+    @property
+    def phrase(self) -> str:
+        """For the middle of a sentence: "the arrays in memory", or "rows.jsonl"."""
+        return f"{self.article}{self.name}"
 
     @property
     def num_rows(self) -> int:
@@ -138,16 +161,14 @@ class InMemory(PythonValue):
 
     def texts(self, name: str) -> list[str]:
         """Those of a column; numbers as they would be written."""
-        return [*cell_texts(self.column(name), name, self.name)]
+        return [*cell_texts(self.column(name), name, self.phrase)]
 
     def only_texts(self, role: ColumnRole) -> list[str]:
         """Those of the only column, or of the one with a usual name."""
         names = self.names
         (place,) = [0] if len(names) == 1 else choose_columns(names, [None], [role], self.name)
         if place is None or not isinstance(self.column(names[place]), list):
-            rule = (
-                f"the {self.name} must hold {role.plural}, in a column such as {role.words[0]!r} if there are several"
-            )
+            rule = f"{self.phrase} must hold {role.plural}, in a column such as {role.words[0]!r} if there are several"
             raise InputError(rule, got=str(self))
         return self.texts(names[place])
 
@@ -267,7 +288,8 @@ def _taken(data: Any) -> InMemory:
         columns = ((name, data[name] if names[str(name)] == 1 else error) for name in data.columns)
         return _named(kind, columns, _dates(data))
     if library in ("pandas", "polars") and hasattr(data, "dtype"):
-        return _named("Series", [(getattr(data, "name", None) or INPUT, data)], _dates(data))
+        name = getattr(data, "name", None)
+        return _named("Series", [(name or INPUT, data)], _dates(data), unnamed=not name)
     if isinstance(data, Mapping):
         if not all(hasattr(each, "__len__") and not isinstance(each, str | Mapping) for each in data.values()) or (
             library == "datasets"
@@ -280,9 +302,9 @@ def _taken(data: Any) -> InMemory:
     if isinstance(data, tuple) and _is_weighted(data):
         return _with_weights(_with_answers(*data[:2]), data[2])
     if isinstance(data, str):
-        return InMemory("text", {INPUT: [data]})
+        return InMemory("text", {INPUT: [data]}, unnamed=True)
     if isinstance(data, np.ndarray | Tensor):
-        return InMemory("array", {INPUT: values_of(data, INPUT)})
+        return InMemory("array", {INPUT: values_of(data, INPUT)}, unnamed=True)
     if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
         items: Any = data
         return _of_items((items[place] for place in range(len(items))), "dataset")
@@ -330,7 +352,7 @@ def _of_items(items: Iterable[Any], kind: str) -> InMemory:
         return InMemory(kind, {INPUT: values_of(inputs, INPUT), ANSWER: values_of(answers, ANSWER)}, ANSWER)
     if found and all(isinstance(item, Mapping) for item in found):
         return _named(kind, [("", found)])
-    return InMemory(kind, {INPUT: values_of(found, INPUT)})
+    return InMemory(kind, {INPUT: values_of(found, INPUT)}, unnamed=True)
 
 
 def _is_pair(item: Any) -> bool:
@@ -355,24 +377,47 @@ def _read(items: Iterable[Any], kind: str) -> list[Any]:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _named(kind: str, columns: Iterable[tuple[Any, Any]], dates: list[str] | None = None) -> InMemory:
-    """Where a column holds mappings, as one of translations does, one for each of their keys. An error stands for a
-    column that cannot be read."""
+def _named(
+    kind: str, columns: Iterable[tuple[Any, Any]], dates: list[str] | None = None, *, unnamed: bool = False
+) -> InMemory:
+    """An error stands for a column that cannot be read."""
     found, unreadable = dict[str, Values](), dict[str, InputError]()
-    for name, column in columns:
-        values = [*column] if isinstance(column, list | tuple) else column
-        if isinstance(values, list) and values and all(isinstance(value, Mapping) for value in values):
-            keys = dict.fromkeys(key for value in values for key in value)
-            inner = _named(kind, ((key, [value.get(key) for value in values]) for key in keys))
-            found, unreadable = {**found, **inner.columns}, {**unreadable, **inner.unreadable}
-        elif isinstance(values, InputError):
-            unreadable[str(name)] = values
+    for name, column in _flat(columns):
+        if isinstance(column, InputError):
+            unreadable[name] = column
+        elif name in found or name in unreadable:
+            found.pop(name, None)
+            unreadable[name] = _named_twice(name)
         else:
             try:
-                found[str(name)] = values_of(values, str(name))
+                found[name] = values_of(column, name)
             except InputError as error:
-                unreadable[str(name)] = error
-    return InMemory(kind, found, dates=dates, unreadable=unreadable)
+                unreadable[name] = error
+    return InMemory(kind, found, dates=dates, unreadable=unreadable, unnamed=unnamed)
+
+
+def _flat(columns: Iterable[tuple[Any, Any]], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Where a column holds mappings, one for each of their keys, under its full name: user.age."""
+    for key, column in columns:
+        name, values = f"{before}{key}", [*column] if isinstance(column, list | tuple) else column
+        there = [value for value in values if value is not None] if isinstance(values, list) else []
+        if there and all(isinstance(value, Mapping) for value in there):
+            keys = dict.fromkeys(inner for value in there for inner in value)
+            inside = ((inner, [None if value is None else value.get(inner) for value in values]) for inner in keys)
+            yield from _flat(inside, "" if name in ("", TRANSLATION) else f"{name}.")
+        else:
+            yield name, values
+
+
+def _names_of_list(name: str, length: int, others: Sequence[str]) -> list[str]:
+    names = [f"{name} {number}" for number in range(length)]
+    if both := next((each for each in names if each in others), None):
+        raise _named_twice(both)
+    return names
+
+
+def _named_twice(name: str) -> InputError:
+    return InputError("each column must have a name of its own", got=f"{name!r} twice", fix="rename one")
 
 
 def _columns_of_dataset(data: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -407,12 +452,55 @@ class MemoryTable(CellTable):
         """Of other `columns` than those of the memory, where they are given."""
         self.memory, self.name = memory, memory.name
         self.columns = memory.columns if columns is None else columns
-        self.header = [*self.columns, *memory.unreadable]
+        self.unreadable = dict(memory.unreadable)
+        self.lists = dict[str, list[str]]()
+        """What each column of lists of numbers has become."""
+        self.header = [*self.columns, *self.unreadable]
+
+    @classmethod
+    def with_lists(cls, memory: InMemory) -> Self:
+        """Where the rows of a column hold lists of numbers, with a column for each of these: tags 0, tags 1 and so
+        on."""
+        table, columns = cls(memory), dict[str, Values]()
+        for name, values in memory.columns.items():
+            if not holds_lists_of_numbers(values):
+                columns[name] = values
+                continue
+            try:
+                rows = rows_of_one_length(values, f"column {name!r} of {memory.phrase}")
+                table.lists[name] = _names_of_list(name, rows.shape[1], memory.names)
+                columns |= zip(table.lists[name], rows.T, strict=True)
+            except InputError as error:
+                table.unreadable[name] = error
+        table.columns, table.header = columns, [*columns, *table.unreadable]
+        return table
+
+    def columns_of(self, wanted: str) -> list[str]:
+        """The name of a column that is given by its name or number; all that its lists have become."""
+        return self.lists.get(wanted) or [self.column(wanted)]
+
+    def require_cells(self, names: Iterable[str]) -> None:
+        """Of columns to learn from."""
+        for name in names:
+            try:
+                if name in self.unreadable:
+                    raise self.unreadable[name]
+                cell_texts(self.columns[name], name, self.memory.phrase)
+            except InputError as error:
+                raise InputError(error.rule, got=error.got, fix=error.fix or f"add --ignore {name}") from error
+
+    def require_columns(self, names: Iterable[str]) -> None:
+        names = [*names]
+        for name in names:
+            whole = name.rpartition(" ")[0]
+            if name not in self.header and whole in self.unreadable:
+                raise self.unreadable[whole]
+        super().require_columns(names)
 
     def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
         for name in self.header if required is None else required:
-            if name in self.memory.unreadable:
-                raise self.memory.unreadable[name]
+            if name in self.unreadable:
+                raise self.unreadable[name]
         columns = {
             name: values
             for name, values in self.columns.items()
@@ -422,6 +510,6 @@ class MemoryTable(CellTable):
         for begin in range(0, length, ROWS_PER_BLOCK):
             rows = range(begin, min(begin + ROWS_PER_BLOCK, length))
             yield {
-                name: Cells(self.name, name, rows, cell_texts(values[begin : rows.stop], name, self.name))
+                name: Cells(self.name, name, rows, cell_texts(values[begin : rows.stop], name, self.memory.phrase))
                 for name, values in columns.items()
             }

@@ -37,6 +37,7 @@ def _about(data: InMemory, place: str, arrays: dict[str, np.ndarray]) -> dict[st
         columns[name] = _column(values, f"{place}{number}", arrays)
     parts = {name: _about(part, f"{place}{name} ", arrays) for name, part in data.parts.items()}
     own = {"kind": data.kind, "name": data.name, "answer": data.answer, "answers": data.answers}
+    own |= {"unnamed": data.unnamed}
     return own | {"dates": data.dates, "weight": data.weight, "columns": columns, "parts": parts}
 
 
@@ -61,7 +62,7 @@ def _encoded(picture: Any) -> np.ndarray:
 def _memory(about: Mapping[str, Any], arrays: Bundle) -> InMemory:
     parts: Any = {name: _memory(part, arrays) for name, part in about["parts"].items()}
     columns = {name: _values(each, arrays) for name, each in about["columns"].items()}
-    own = {"weight": about["weight"], "answers": about["answers"]}
+    own = {"weight": about["weight"], "answers": about["answers"], "unnamed": about.get("unnamed", False)}
     data = InMemory(about["kind"], columns, about["answer"], about["dates"], parts=parts, **own)
     data.name = about["name"]
     return data

@@ -31,7 +31,9 @@ class ParquetTable:
 
     @property
     def text_columns(self) -> list[str]:
-        return [name for name in self.names if self.types[name].removeprefix("large_") in ("string", "string_view")]
+        """Those of a dictionary of texts too, as pandas writes a category."""
+        values = {name: kind.removeprefix("dictionary<values=").partition(",")[0] for name, kind in self.types.items()}
+        return [name for name in self.names if values[name].removeprefix("large_") in ("string", "string_view")]
 
     @property
     def num_bytes(self) -> int:

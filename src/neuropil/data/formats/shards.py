@@ -51,5 +51,5 @@ def read_shards(path: Path) -> InMemory:
         raise InputError(f"{path.name} must hold rows", got="none")
     names = dict.fromkeys(name for row in rows for name in row)
     memory = in_memory({name: [row.get(name) for row in rows] for name in names})
-    memory.name = path.name
+    memory.name, memory.article = path.name, ""
     return memory

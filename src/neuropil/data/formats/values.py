@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Shaped
 from torch import Tensor
 
 from neuropil.data.formats.arrays import describe_array, unmasked
@@ -37,12 +38,17 @@ def values_of(column: Any, name: str) -> Values:
         if kind and kind in "biuf" and not none.any():
             return series.to_numpy(dtype=series.dtype.name.replace("boolean", "bool").lower())
         column = [None if gone else value for gone, value in zip(none, series.tolist(), strict=True)]
-    return _values_of_items([_plain(value, name) for value in column], name)
+    items = [_plain(value, name) for value in column]
+    if any(isinstance(item, np.ndarray) for item in items):
+        items = [np.zeros(0) if isinstance(item, list) and not item else item for item in items]
+    return _values_of_items(items, name)
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A scalar of NumPy or torch as Python's own, a tensor or a list of numbers as an array, no value as None."""
+    """A scalar of NumPy or torch as Python's own, a tensor or a list of numbers as an array, also one of polars, no
+    value as None."""
     value = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+    value = value.to_list() if type(value).__module__.startswith("polars") else value
     if isinstance(value, list | tuple) and value and are_numbers(value):
         return _numbers(value, name)
     if isinstance(value, np.datetime64):
@@ -79,20 +85,39 @@ def _values_of_items(values: list[Any], name: str) -> Values:
         return _numbers([np.nan if value is None else value for value in values], name)
     if all(isinstance(value, str | int | float | date) for value in there):
         return ["" if value is None else str(value) for value in values]
-    if whole and (all(isinstance(value, np.ndarray) for value in there) or all(map(is_picture, there))):
+    alike = all(isinstance(value, np.ndarray) for value in there) or all(map(is_picture, there))
+    if whole and alike:
         return values
-    if whole and all(
-        isinstance(value, list | tuple) and all(isinstance(each, str) for each in value) for value in there
-    ):
+    lists = all(isinstance(value, list | tuple) and all(isinstance(each, str) for each in value) for value in there)
+    if whole and lists:
         return [[*value] for value in values]
-    odd = next(value for value in values if not isinstance(value, str | int | float | date))
     rule = f"column {name!r} must hold numbers, texts, pictures, arrays or lists of texts alone"
-    raise InputError(rule, got="a row without any" if odd is None else f"a {type(odd).__name__}")
+    if alike or lists:
+        gap = next(row for row, value in enumerate(values) if value is None)
+        raise InputError(rule, got=f"nothing in row {gap:,}")
+    odd = next(value for value in there if not isinstance(value, str | int | float | date))
+    raise InputError(rule, got=f"a {type(odd).__name__}")
 
 
 def holds_cells(values: Values) -> bool:
     """A number or a text in each row."""
     return values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
+
+
+def holds_lists_of_numbers(values: Values) -> bool:
+    """In each row, of whatever length."""
+    if isinstance(values, np.ndarray):
+        return values.ndim == 2
+    return all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf" for row in values)
+
+
+def rows_of_one_length(values: Values, column: str) -> Shaped[np.ndarray, "row number"]:
+    """Lists of numbers, side by side."""
+    odd = next((row for row, value in enumerate(values) if len(value) != len(values[0])), None)
+    if odd is not None:
+        got = f"{len(values[0]):,} in row 0 and {len(values[odd]):,} in row {odd:,}"
+        raise InputError(f"{column} must hold as many numbers in each row", got=got)
+    return values if isinstance(values, np.ndarray) else np.stack(values)
 
 
 def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
@@ -101,7 +126,7 @@ def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
     if isinstance(values, list) and holds_cells(values):
         return values
     got = describe_array(values) if isinstance(values, np.ndarray) else _type_of(values)
-    raise InputError(f"column {name!r} of the {where} must hold a number or a text in each row", got=got)
+    raise InputError(f"column {name!r} of {where} must hold a number or a text in each row", got=got)
 
 
 def record(values: Values) -> dict[str, Any]:

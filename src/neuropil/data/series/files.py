@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 from neuropil.config import Config, option
 from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
-from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable
+from neuropil.data.formats.memory import InMemory, MemoryTable
 from neuropil.data.formats.paths import require_file
 from neuropil.data.formats.values import Values
 from neuropil.data.series.clocks import Dates, date_text
@@ -149,10 +149,10 @@ def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> Series
     """Those whose training part has room for a window; the others are left out, and it is said."""
     long = [series for series in table.series if min(train_end, series.end) - series.start > needed]
     if not long:
-        most = max(max(0, min(train_end, series.end) - series.start) for series in table.series)
+        most, length = max((max(0, min(train_end, each.end) - each.start), len(each.values)) for each in table.series)
         both = f"a window of history and a horizon, together {table.step.of(needed)}"
-        rule = f"the training part must be longer than {both}"
-        raise InputError(rule, got=f"{most:,}", fix="give a longer series, or a shorter --horizon or --window")
+        rule, got = f"the training part must be longer than {both}", f"{most:,} of {table.step.of(length)}"
+        raise InputError(rule, got=got, fix="give a longer series, or a shorter --horizon or --window")
     short = [series.name for series in table.series if series not in long]
     if not short:
         return table
@@ -247,8 +247,8 @@ def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, Serie
         names = [str(number) for number, window in enumerate(each) for _ in window]
         return MemoryTable(memory, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
     named = dict(memory.columns)
-    if not others:  # whatever its name, it is what a trained model forecasts
-        named = {columns.target or (VALUE if INPUT in named else next(iter(named))): values}
+    if memory.unnamed:
+        named = {columns.target or VALUE: values}
     date = columns.date or next(name for name in ("date", "index", "date of the index") if name not in named)
     if memory.dates is not None and date not in named:
         named, columns = {date: memory.dates, **named}, replace(columns, date=date)
