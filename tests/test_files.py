@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from neuropil.errors import StorageError
-from neuropil.files import LOCK, locked, make_folder, remove_parts, replacing, write_text
+from neuropil.files import LOCK, is_locked, locked, make_folder, remove_parts, replacing, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path):
@@ -71,6 +71,16 @@ def test_a_folder_where_none_can_be_made_is_refused(tmp_path: Path):
         assert (
             str(error.value) == f"a folder must be where one can be made, but got '{folder}' ({why}): choose another."
         )
+
+
+def test_a_folder_is_locked_while_a_process_works_in_it(tmp_path: Path):
+    assert not is_locked(tmp_path)
+    with locked(tmp_path):
+        assert is_locked(tmp_path)
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    (tmp_path / LOCK).touch()  # as a killed process leaves it
+    assert not is_locked(tmp_path)
 
 
 def test_a_rank_alone_is_a_process_of_its_own_and_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

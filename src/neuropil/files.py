@@ -184,6 +184,18 @@ def locked(folder: Path) -> Iterator[None]:
             file.close()
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process works in the folder now; where the file system knows no locks, none is seen to."""
+    with suppress(OSError, ImportError), (folder / LOCK).open() as file:
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def require_unlocked(folder: Path) -> None:
     """Before a folder is moved."""
     if (folder / LOCK).exists():

@@ -58,10 +58,12 @@ def require_room(what: str, needed: float, fix: str = FIX) -> None:
 
 
 def bytes_of(text: str, what: str) -> float:
-    """Of what a person writes: "80GB"."""
-    units = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+    """Of what a person writes: "80GB", or "80G" for the same."""
+    units = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+    units |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", text)
-    size = float(found[1]) * units.get(found[2].upper(), 0) if found else 0
+    unit = found[2].upper() if found else ""
+    size = float(found[1]) * units.get(unit, units.get(f"{unit}B", 0) if unit else 0) if found else 0
     if size <= 0:
         raise InputError(f"{what} must be a size above 0 with its unit", got=f"{text!r}", fix="write for instance 80GB")
     return size

@@ -22,6 +22,8 @@ from neuropil.config import flag_of
 from neuropil.errors import RunError
 from neuropil.recipes import SYSTEMS
 from neuropil.runs.run import load
+from neuropil.training.interruption import Interrupted
+from neuropil.training.weights import read_tensors, write_tensors
 from real_data import digits
 
 
@@ -267,14 +269,17 @@ def stopped(run: Path, tmp_path: Path) -> Path:
     kept = [row for row in rows if row["kind"] != "result" and row["epoch"] <= 3.5]
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in kept))
     (folder / "report.html").unlink()
+    tensors, facts = read_tensors(folder / "checkpoint.safetensors")
+    write_tensors(folder / "checkpoint.safetensors", tensors, {**facts, "state": {"step": kept[-1]["step"] + 2}})
     return folder
 
 
 def test_a_stopped_run_is_shown_with_how_far_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):
-    step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+    step = 2 + json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
     resume, predict, evaluate, export = said(capsys, "show", str(stopped)).splitlines()[-4:]
     assert resume == (
-        f"resume\tit is not finished: it has trained 3 of 6 epochs, to step {step}\tneuropil resume '{stopped}'"
+        f"resume\tit is not finished: it has trained 3 of 6 epochs and 2 steps of the next, to step {step}"
+        f"\tneuropil resume '{stopped}'"
     )
     assert predict == f"predict\tit predicts from files like its training data\tneuropil predict '{stopped}' FILE"
     assert evaluate == f"evaluate\tit is scored on labelled files\tneuropil evaluate '{stopped}' --data FILE"
@@ -284,6 +289,7 @@ def test_a_stopped_run_is_shown_with_how_far_it_is(capsys: pytest.CaptureFixture
 def test_a_run_without_weights_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):
     (stopped / "model.safetensors").unlink()
     (stopped / "metrics.jsonl").write_text("")
+    (stopped / "checkpoint.safetensors").unlink()
     assert said(capsys, "show", str(stopped)).splitlines() == [
         f"{stopped}: a run of mlp, seed 0",
         "neuropil train mlp --hidden-sizes 48 --epochs 6",
@@ -315,10 +321,10 @@ def test_a_finished_run_that_has_lost_its_model_says_so(
 
 def test_a_report_of_a_stopped_run_is_refused_and_nothing_trained(capsys: pytest.CaptureFixture[str], stopped: Path):
     before = {path: path.read_bytes() for path in stopped.iterdir()}
-    step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+    step = 2 + json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
     assert said(capsys, "report", str(stopped), code=2) == (
         "neuropil: a report is rewritten only for a run that is finished, but got one that is not (it has trained 3 of "
-        f"6 epochs, to step {step}): finish it with `neuropil resume '{stopped}'`."
+        f"6 epochs and 2 steps of the next, to step {step}): finish it with `neuropil resume '{stopped}'`."
     )
     assert {path: path.read_bytes() for path in stopped.iterdir()} == before
 
@@ -340,6 +346,24 @@ def test_ctrl_c_before_a_run_has_begun_says_that_it_stopped(
 
     monkeypatch.setattr("neuropil.cli.commands.run_command", interrupted)
     assert said(capsys, "train", "mlp", code=130) == "neuropil: stopped"
+
+
+def test_processes_that_are_stopped_end_together(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Rank 0 says so, whose display would be drawn once more after what another says."""
+
+    def interrupted(*_: Any) -> None:
+        raise Interrupted(Path("runs/a"), 7)
+
+    def first_to_end(exit_code: int, *, together: bool) -> tuple[bool, int]:
+        return together, exit_code
+
+    monkeypatch.setattr("neuropil.cli.commands.run_command", interrupted)
+    monkeypatch.setattr("neuropil.training.distributed.processes.first_to_end", first_to_end)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert said(capsys, "train", "mlp", code=130) == (
+        "neuropil: stopped at step 7; go on with: torchrun --standalone --nproc-per-node 2 -m neuropil resume runs/a"
+    )
 
 
 @pytest.mark.parametrize(("terminal", "words", "told"), [(True, (), True), (True, ("a",), False), (False, (), False)])

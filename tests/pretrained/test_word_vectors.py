@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from neuropil.errors import DataWarning, InputError
 from neuropil.pretrained import word_vectors
-from neuropil.pretrained.word_vectors import holds_vectors, layout_of, read_vectors, write_vectors
+from neuropil.pretrained.word_vectors import begins_with_vectors, holds_vectors, layout_of, read_vectors, write_vectors
 
 WORDS = ["the", "new\u00a0york", "İstanbul", "猫", "</s>", "1.5", "e\u0301"]
 VECTORS = torch.tensor([[number + 0.1, -2e-7 * number, 3e8] for number in range(7)])
@@ -125,8 +125,27 @@ def test_words_with_spaces_are_written_with_underscores_and_said(tmp_path: Path)
 def test_what_is_no_file_of_word_vectors_is_refused(tmp_path: Path):
     rule = "v.txt must begin with a word and its numbers, or with the count and the width of its vectors"
     assert refusal(written(tmp_path, b"")) == f"{rule}, but got an empty file."
-    assert refusal(written(tmp_path, b"PK\x03\x04 \xff")) == f"{rule}, but got b'PK\\x03\\x04 \\xff'."
+    assert refusal(written(tmp_path, b"PK\x03\x04 \xff")) == f"{rule}, but got 'PK\\x03\\x04 \ufffd'."
+    assert refusal(written(tmp_path, b"   GNU GENERAL PUBLIC LICENSE\n")) == (
+        f"{rule}, but got '   GNU GENERAL PUBLIC LICENSE'."
+    )
     assert refusal(written(tmp_path, b"0 5\n")) == "v.txt must hold word vectors, but got 0 of width 5."
+
+
+@pytest.mark.parametrize(
+    ("content", "vectors"),
+    [
+        (b"2 3\n", True),
+        (b"the 0.5 1\n", True),
+        (b". . 0.5 1\n", True),
+        (b"the 0.5\nof 1\n", True),
+        (b"", False),
+        (b"   GNU GENERAL PUBLIC LICENSE\n  Version 3, 29 June 2007\n", False),
+        (b"Chapter 1\nIt was a dark night.\n", False),
+    ],
+)
+def test_a_text_is_told_from_word_vectors_by_its_first_lines(content: bytes, vectors: bool, tmp_path: Path):
+    assert begins_with_vectors(written(tmp_path, content)) == vectors
 
 
 def test_lines_of_another_width_are_refused_by_their_number(tmp_path: Path):
@@ -135,7 +154,7 @@ def test_lines_of_another_width_are_refused_by_their_number(tmp_path: Path):
         (b"the 0.5 1\nof 2 3 4\n", 2, "3 numbers"),
         (b"2 2\nthe 0.5 1\nof 2 3 4\n", 3, "3 numbers"),
         (b"2 3\nthe 0.5 1\nof 2 3\n", 2, "2 numbers"),
-        (b"the 0.5 1\nof 2 three\n", 2, "b'three'"),
+        (b"the 0.5 1\nof 2 three\n", 2, "'three'"),
     ):
         width = 3 if content.startswith(b"2 3") else 2
         assert refusal(written(tmp_path, content)) == (
@@ -173,13 +192,13 @@ def test_more_vectors_than_the_first_line_says_are_refused(tmp_path: Path):
 def test_words_that_are_not_in_utf_8_are_refused(tmp_path: Path):
     for content in (binary([b"the", b"caf\xe9"]), b"the 0 1\ncaf\xe9 1 2\n"):
         assert refusal(written(tmp_path, content)) == (
-            "the words of v.txt must be in UTF-8, but got b'caf\\xe9' as word 2: copy or download it again."
+            "the words of v.txt must be in UTF-8, but got 'caf�' as word 2: copy or download it again."
         )
 
 
 def test_a_binary_file_whose_words_never_end_is_refused(tmp_path: Path):
     assert refusal(written(tmp_path, b"2 1\nthe \0\0\0\0" + b"x" * (1 << 15))) == (
-        f"v.txt must have a space after each word, but got {b'x' * 30!r} as word 2: copy or download it again."
+        f"v.txt must have a space after each word, but got {'x' * 30!r} as word 2: copy or download it again."
     )
 
 

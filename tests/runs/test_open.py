@@ -120,8 +120,20 @@ def test_a_file_that_is_no_model_is_refused_and_a_file_of_one_is_led_to_its_fold
     assert refusal(opening.open, picture) == (
         f"{rule}, but got the file {str(picture)!r}: word vectors end in .bin, .vec, .txt."
     )
+    book, vectors = tmp_path / "book.txt", tmp_path / "book.vec"
+    for each in (book, vectors):
+        each.write_text("   GNU GENERAL PUBLIC LICENSE\n   Version 3, 29 June 2007\n")
+    assert refusal(opening.open, book) == (
+        f"{rule}, but got the file {str(book)!r}: word vectors begin with a word and its numbers, or with their count "
+        "and width."
+    )
+    assert refusal(opening.open, vectors) == (
+        "book.vec must begin with a word and its numbers, or with the count and the width of its vectors, but got "
+        "'   GNU GENERAL PUBLIC LICENSE'."
+    )
     (tmp_path / "config.json").write_text("{}")
-    assert refusal(opening.open, picture) == f"{rule}, but got the file {str(picture)!r}: give {str(tmp_path)!r}."
+    for each in (picture, book):
+        assert refusal(opening.open, each) == f"{rule}, but got the file {str(each)!r}: give {str(tmp_path)!r}."
 
 
 def test_folders_that_are_no_models_are_refused(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+
+from neuropil.runs.run import load
+from neuropil.training.checkpoint import saved_step
 
 OPTIONS = [
     "--epochs",
@@ -63,5 +67,22 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path):
     process = neuropil("train", "mlp", *OPTIONS, "--epochs", "100000", "--out", str(folder))
     wait_for(folder / "checkpoint.safetensors", process)
     os.kill(process.pid, signal.SIGINT)
-    output = finish(process, code=130)
-    assert output.strip().splitlines()[-1].endswith(f"; go on with: neuropil resume {folder}")
+    last = finish(process, code=130).splitlines()[-1]
+    found = re.fullmatch(rf"neuropil: stopped at step (\d+); go on with: neuropil resume {folder}", last)
+    assert found
+    assert load(folder).progress.endswith(f" to step {found[1]}")
+    assert saved_step(folder) == int(found[1])
+
+
+def test_ctrl_c_after_the_last_line_changes_nothing(tmp_path: Path):
+    folder = tmp_path / "run"
+    process = neuropil("train", "mlp", *OPTIONS, "--epochs", "100000", "--out", str(folder))
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("neuropil: stopped at step "):
+        assert process.poll() is None
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.001)
+    finish(process, code=130)

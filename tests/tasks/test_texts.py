@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 
 from neuropil.errors import InputError
-from neuropil.tasks.texts import read_texts, texts_of
+from neuropil.tasks.texts import read_texts, texts_of, too_long_note
 
 
 def texts_in(path: Path) -> list[str]:
     return list(chain.from_iterable(texts_of([str(path)], [])))
+
+
+def test_it_is_said_how_many_are_too_long():
+    for count, total, have in ((1, 8_625, "texts has"), (1, 1, "text has"), (1_200, 8_625, "texts have")):
+        assert too_long_note(count, total, "text", 512, ", and are cut") == [
+            f"{count:,} of {total:,} training {have} more than 512 tokens, and are cut."
+        ]
+    assert too_long_note(0, 8_625, "text", 512, "") == []
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,20 @@ def test_what_was_saved_goes_on_to_the_same_bits(tmp_path: Path):
     assert same_weights(weights_of(learner), weights_of(again))
 
 
+def test_the_step_of_the_latest_checkpoint_is_known_without_its_tensors(tmp_path: Path):
+    learner, optimizers, phases, average = trained(0)
+    assert checkpoint.saved_step(tmp_path) is None
+    checkpoint.save(tmp_path / checkpoint.FILE, {"step": 954}, learner.model, optimizers, phases, average, {})
+    assert checkpoint.saved_step(tmp_path) == 954
+    for name in ("step-960", ".step-970.part"):
+        (tmp_path / checkpoint.SHARES / name).mkdir(parents=True)
+    assert checkpoint.saved_step(tmp_path) == 960
+    (tmp_path / checkpoint.FILE).write_bytes(b"half")
+    assert checkpoint.saved_step(tmp_path) == 960
+    (tmp_path / checkpoint.SHARES / "step-960").rmdir()
+    assert checkpoint.saved_step(tmp_path) is None
+
+
 def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path):
     learner, *others = trained(0)
     write_tensors(tmp_path / "c", {"a": torch.zeros(1)}, {"format": 1, "state": {}})

@@ -1,7 +1,8 @@
 """The command line: `neuropil COMMAND …`. Words become a recipe, a recipe becomes a run; no logic lives here."""
 
 import gc
-import shlex
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -13,7 +14,8 @@ imports have made several times before a command begins, and finds nothing."""
 
 def main(words: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
-    if words is None:  # the process is ours
+    is_ours = words is None  # the process
+    if is_ours:
         gc.set_threshold(*RARELY)
     words = list(sys.argv[1:] if words is None else words)
     from neuropil.cli.commands import run_command
@@ -26,9 +28,15 @@ def main(words: Sequence[str] | None = None) -> None:
     except NeuropilError as error:
         _end(f"neuropil: {error}", error.exit_code)
     except KeyboardInterrupt as interrupt:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more Ctrl-C would end it by a signal instead of with 130
+        from neuropil.training.distributed.processes import resume_command
+        from neuropil.training.interruption import Interrupted
+
         folder = getattr(interrupt, "folder", None)
-        way_on = f"; go on with: neuropil resume {shlex.quote(str(folder))}" if folder else ""
-        _end(f"\nneuropil: {str(interrupt) or 'stopped'}{way_on}", 130)
+        way_on = f"; go on with: {resume_command(folder, os.environ)}" if folder else ""
+        together = isinstance(interrupt, Interrupted)
+        _end(f"\nneuropil: {str(interrupt) or 'stopped'}{way_on}", 130, together=together)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
@@ -43,11 +51,11 @@ def main(words: Sequence[str] | None = None) -> None:
         _end(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2)
 
 
-def _end(sentence: str, exit_code: int) -> NoReturn:
+def _end(sentence: str, exit_code: int, *, together: bool = False) -> NoReturn:
     """Of processes that train together the first to end says why, and all end with its exit code."""
     from neuropil.training.distributed.processes import first_to_end
 
-    speaks, exit_code = first_to_end(exit_code)
+    speaks, exit_code = first_to_end(exit_code, together=together)
     if speaks:
         print(sentence, file=sys.stderr)
     sys.exit(exit_code)

@@ -108,11 +108,16 @@ def print_outcome(run: "Run", *, as_json: bool) -> None:
         for group in overview.comparable(results) if sys.stdout.isatty() else [results]:
             print_table(["", *overview.metric_names(group)], overview.result_rows(group))
         print(overview.margin(results))
-    said = getattr(getattr(run.options, "training", None), "fitted", "")  # what a time limit chose, before it began
+    print_notes(run)
+    print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")
+
+
+def print_notes(run: "Run") -> None:
+    """What was done to the data, but what a time limit chose, which was said before it began."""
+    said = getattr(getattr(run.options, "training", None), "fitted", "")
     for note in run.settings["facts"].get("notes", []):
         if note != said:
             print(note, file=sys.stderr)
-    print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")
 
 
 def print_search(tuning: "Tuning", *, as_json: bool) -> None:
@@ -124,10 +129,12 @@ def print_search(tuning: "Tuning", *, as_json: bool) -> None:
         scores = [{"name": result.name, **result.metrics} for result in results]
         chosen = {"trial": tuning.settings["best"], "options": tuning.chosen, "importance": tuning.importance}
         report = tuning.report if tuning.report.exists() else None
-        print_json({"run": best.folder, "report": report, "results": scores, **chosen})
+        notes = best.settings["facts"].get("notes", [])
+        print_json({"run": best.folder, "report": report, "results": scores, **chosen, "notes": notes})
         return
     print_table(["", *overview.metric_names(results)], overview.result_rows(results))
     print(tuning.settings["outcome"], overview.margin(results), sep="\n")
+    print_notes(best)
     print(f"Run: {best.folder}", best.settings["command"], sep="\n")
     if (seconds := tuning.settings["seconds"]) is not None:
         print(f"That command trains for a whole run, where each trial had {seconds:.3g} seconds.")

@@ -15,13 +15,13 @@ class PlanArguments(Arguments):
     recipe: Config
     gpus: int = option(1, "number of devices", low=1)
     gpus_per_host: int = option(8, "devices of a host", low=1)
-    memory: str = option("80GB", "memory of a device")
+    memory: str = option("80GB", "memory of a device, as 80GB, 80G or 80GiB")
     peak: float | None = option(
         None, "operations a second of a device in 10¹² (TFLOP/s); by default those of an A100 in the precision", above=0
     )
     utilisation: float = option(0.5, "share of the peak that matrix products reach", above=0, high=1)
     bandwidth: str = option("300GB", "what a device sends to another of its host in a second")
-    network: str = option("25GB", "what a device sends to another host in a second")
+    network_bandwidth: str = option("25GB", "what a device sends to another host in a second")
 
 
 PEAKS = {"float32": 19.5e12, "bfloat16": 312e12}
@@ -52,7 +52,7 @@ def plan(words: list[str]) -> None:
         peak=PEAKS[precision] if arguments.peak is None else 1e12 * arguments.peak,
         utilisation=arguments.utilisation,
         bandwidth=bytes_of(arguments.bandwidth, "--bandwidth"),
-        network=bytes_of(arguments.network, "--network"),
+        network=bytes_of(arguments.network_bandwidth, "--network-bandwidth"),
     )
     found = plan_training(name, arguments.recipe, given, hardware, wanted)
     print_json(found.to_dict()) if arguments.json else print_plan(found)
@@ -62,6 +62,8 @@ def plan(words: list[str]) -> None:
 
 def print_plan(found: "TrainingPlan") -> None:
     from neuropil.memory import written
+    from neuropil.runs.plan.plan import seconds_text
+    from neuropil.runs.plan.shapes import PLACEHOLDER
 
     hardware, model = found.hardware, found.model
     devices = "one device" if hardware.devices == 1 else f"{hardware.devices} devices"
@@ -85,9 +87,9 @@ def print_plan(found: "TrainingPlan") -> None:
         [
             each.name,
             *(written(getattr(each.traffic, kind)) for kind in sent),
-            f"{each.computing:.3g} s",
-            f"{each.waiting:.3g} s",
-            f"{100 * each.efficiency:.0f} %",
+            seconds_text(each.computing),
+            seconds_text(each.waiting),
+            "–" if each.efficiency is None else f"{100 * each.efficiency:.0f} %",
         ]
         for each in found.ways
     ]
@@ -95,6 +97,8 @@ def print_plan(found: "TrainingPlan") -> None:
     print_table(["way", *(kind.replace("_", "-") for kind in sent), "computes", "waits", "efficiency"], rows)
     if (best := found.recommended) is not None:
         print(f"\n{found.sentence(best)}\n{found.command(best)}")
+        if PLACEHOLDER in found.command(best):
+            print(f"{PLACEHOLDER} stands for your own files or folders of text, which --data names here too.")
     print(
         f"\nAssumed: {hardware.peak / 1e12:.3g} TFLOP/s of which {100 * hardware.utilisation:.0f} % are reached, "
         f"{written(hardware.bandwidth)}/s between devices of a host, {written(hardware.network)}/s between hosts."

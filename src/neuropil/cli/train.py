@@ -143,14 +143,14 @@ def _show_search(folder: Path, as_json: bool) -> None:
     if as_json:
         about = {"search": folder, "system": opened.name, "seed": opened.settings["seed"]}
         found = {"best": best, "options": opened.chosen if opened.finished else None}
-        rows = [each.to_dict() for each in opened.rows]
+        rows = [each.to_dict() for each in opened.trials_now]
         print_json(
             {**about, "command": opened.settings["command"], "finished": opened.finished, **found, "trials": rows}
         )
         return
     about = f"{folder}: a search over the options of {opened.name}, seed {opened.settings['seed']}"
     print(about, opened.settings["command"], "", sep="\n")
-    tables = [trials_table(opened.rows, opened.space, opened.metric, best)]
+    tables = [trials_table(opened.trials_now, opened.space, opened.metric, best)]
     tables += [chosen_table(opened.found)] if opened.finished else []
     for table in tables:
         print_table(table.header, [[str(cell) for cell in row] for row in table.rows])

@@ -39,6 +39,7 @@ LONGEST_LINE, LONGEST_WORD = 1 << 22, 1 << 14
 GROWTH = 1.1
 """By which the array of a file grows that does not say how many words it has."""
 ANEW = "copy or download it again"
+HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,9})\s*")
 
 Record: TypeAlias = tuple[bytes, Sequence[float] | Float32[np.ndarray, " width"]]
 
@@ -90,14 +91,38 @@ def _decoded(name: bytes, number: int, path: Path) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError as cause:
-        shown = f"{name[:30]!r} as word {number:,}"
+        shown = f"{_shown(name)} as word {number:,}"
         raise InputError(f"the words of {path.name} must be in UTF-8", got=shown, fix=ANEW) from cause
 
 
-def layout_of(path: Path) -> Layout:
+def _shown(content: bytes) -> str:
+    """Where it begins, for a sentence."""
+    return repr(content[:30].decode("utf-8", "replace"))
+
+
+def begins_with_vectors(path: Path) -> bool:
+    """By its first line; where that has one number, as a heading may, by its second too."""
+    first, second = _first_lines(path)
+    count = len(_numbers_after_word(first))
+    return HEADER.fullmatch(first) is not None or count > 1 or (count == 1 == len(_numbers_after_word(second)))
+
+
+def _first_lines(path: Path) -> tuple[bytes, bytes]:
     with opened(require_file(path, "word vectors")) as file:
-        first, second = file.readline(LONGEST_LINE), file.readline(LONGEST_LINE)
-    if header := re.fullmatch(rb"\s*(\d{1,18})[ \t]+(\d{1,9})\s*", first):
+        return file.readline(LONGEST_LINE), file.readline(LONGEST_LINE)
+
+
+def _numbers_after_word(line: bytes) -> list[bytes]:
+    """At the end of a line."""
+    numbers = line.split()[1:]
+    while numbers and not _are_numbers(numbers):
+        del numbers[0]  # of a word with a space in it
+    return numbers
+
+
+def layout_of(path: Path) -> Layout:
+    first, second = _first_lines(path)
+    if header := HEADER.fullmatch(first):
         count, width = map(int, header.groups())
         if not count or not width:
             raise InputError(f"{path.name} must hold word vectors", got=f"{count} of width {width}")
@@ -105,12 +130,10 @@ def layout_of(path: Path) -> Layout:
         # Bytes of float32 that happen to be digits and a line end are not to be taken for text.
         text = len(numbers) >= min(width, 2) and _are_numbers(numbers[-2:])
         return Layout("word2vec" if text else "word2vec-binary", width, count)
-    numbers = first.split()[1:]
-    while numbers and not _are_numbers(numbers):
-        del numbers[0]  # of a word with a space in it
+    numbers = _numbers_after_word(first)
     if not numbers:
         rule = f"{path.name} must begin with a word and its numbers, or with the count and the width of its vectors"
-        raise InputError(rule, got=f"{first[:30]!r}" if first else "an empty file")
+        raise InputError(rule, got=_shown(first.rstrip()) if first else "an empty file")
     return Layout("glove", len(numbers), None)
 
 
@@ -161,8 +184,9 @@ def _text_records(path: Path, layout: Layout, vocabulary_size: int | None) -> It
                     _refuse_line(path, number, layout, f"{found:,} number{'' if found == 1 else 's'}")
                 try:
                     yield word, list(map(float, numbers))
-                except ValueError as error:
-                    _refuse_line(path, number, layout, str(error).partition(": ")[2])
+                except ValueError:
+                    wrong = next(each for each in numbers if not _are_numbers([each]))
+                    _refuse_line(path, number, layout, _shown(wrong))
     _require_count(path, layout, number)
 
 
@@ -188,7 +212,7 @@ def _binary_records(path: Path, layout: Layout, vocabulary_size: int | None) -> 
             while (end := buffer.find(b" ", place, place + LONGEST_WORD)) < 0 or len(buffer) < end + 1 + size:
                 block = next(blocks, b"")
                 if end < 0 and len(buffer) - place >= LONGEST_WORD:
-                    got = f"{buffer[place : place + 30]!r} as word {number + 1:,}"
+                    got = f"{_shown(buffer[place : place + 30])} as word {number + 1:,}"
                     raise InputError(f"{path.name} must have a space after each word", got=got, fix=ANEW)
                 if not block:
                     _require_count(path, layout, number)

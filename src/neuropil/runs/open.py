@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from neuropil.data.formats.paths import suffix_of
 from neuropil.data.tokenizers.published import fitting_tokenizer
 from neuropil.errors import InputError
 from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
-from neuropil.pretrained.word_vectors import SUFFIXES, holds_vectors, read_vectors
+from neuropil.pretrained.word_vectors import SUFFIXES, begins_with_vectors, holds_vectors, read_vectors
 from neuropil.runs import run
 from neuropil.runs.archive import unpacked
 from neuropil.tasks.predictor import Evaluates
@@ -86,6 +87,8 @@ def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
     if path.is_file():
         whole = (path.parent / SETTINGS).exists()  # a file of a model is not the whole of it
         fix = f"give {str(path.parent)!r}" if whole else f"word vectors end in {', '.join(SUFFIXES)}"
+        if holds_vectors(path) and not whole:
+            fix = "word vectors begin with a word and its numbers, or with their count and width"
         raise InputError(rule, got=f"the file {str(path)!r}", fix=fix)
     if not path.exists() and not is_hub_name(str(source)):
         raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
@@ -98,7 +101,8 @@ def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
 
 
 def _is_vector_file(path: Path) -> bool:
-    return path.is_file() and holds_vectors(path)
+    """By its name; what is called .txt may be any text, and is told by its first lines."""
+    return path.is_file() and holds_vectors(path) and (suffix_of(path) != ".txt" or begins_with_vectors(path))
 
 
 def _is_run(folder: Path, settings: Mapping[str, Any]) -> bool:

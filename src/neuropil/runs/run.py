@@ -20,7 +20,7 @@ from neuropil import recipes
 from neuropil.config import Config
 from neuropil.data.copies import training_copies
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
-from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.errors import InputError, NeuropilError, RunError, counted
 from neuropil.memory import BYTES_TO_USE, BoundedModel
 from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.archive import pack, unpacked
@@ -48,6 +48,7 @@ from neuropil.tasks.predictor import (
 )
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.results import Result, results_of
+from neuropil.training.checkpoint import saved_step
 from neuropil.training.history import Row, read_history
 from neuropil.training.weights import load_model, load_state, unique_state
 
@@ -113,13 +114,18 @@ class Run:
 
     @property
     def progress(self) -> str:
-        """How far a run is that is not finished."""
+        """How far a run is that is not finished: to its checkpoint, from which it goes on."""
         rows = [row for row in self.rows if "epoch" in row]
-        if not rows:
+        step = saved_step(self.folder)
+        step = max((row["step"] for row in rows), default=0) if step is None else step
+        if not step:
             return "it has no results yet"
+        ends = [row for row in rows if row["step"] <= step and row["epoch"] % 1 == 0]
+        done, end = (int(ends[-1]["epoch"]), ends[-1]["step"]) if ends else (0, 0)
         epochs = getattr(getattr(self.options, "training", None), "epochs", None)
-        whole = f" of {epochs}" if epochs else ""
-        return f"it has trained {rows[-1]['epoch']:.4g}{whole} epochs, to step {rows[-1]['step']}"
+        trained = f"{done:,} of {counted(epochs, 'epoch')}" if epochs else counted(done, "epoch")
+        trained += f" and {counted(step - end, 'step')} of the next" if step > end else ""
+        return f"it has trained {trained}, to step {step}"
 
     @property
     def resume_command(self) -> str:

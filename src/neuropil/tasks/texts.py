@@ -14,7 +14,7 @@ from neuropil.data.formats.delimited import DelimitedFile
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.labelled_texts.files import TEXTS
-from neuropil.errors import InputError, counted, listed
+from neuropil.errors import InputError, counted, listed, plural
 
 LINES_AT_ONCE = 256
 EVALUATION_BATCH = 256
@@ -77,7 +77,7 @@ def shrink_embeddings(embedding: nn.Embedding) -> None:
 
 def too_long_note(count: int, total: int, what: str, limit: int, consequence: str) -> list[str]:
     """A sentence, if any was too long."""
-    have = f"{what} has" if count == 1 else f"{what}s have"
+    have = f"{plural(what, total)} {'has' if count == 1 else 'have'}"
     return [f"{count:,} of {total:,} training {have} more than {limit:,} tokens{consequence}."] if count else []
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -12,7 +13,7 @@ from neuropil.errors import RunError
 from neuropil.protocols import Phase
 from neuropil.training.averages import WeightAverage
 from neuropil.training.optimizers import Optimizer
-from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
+from neuropil.training.weights import load_state, read_facts, read_tensors, unique_state, write_tensors
 
 FORMAT = 2
 S = TypeVar("S")
@@ -24,6 +25,18 @@ Trained: TypeAlias = tuple[nn.Module, Mapping[str, Optimizer], Sequence[Phase], 
 
 def has_checkpoint(folder: Path) -> bool:
     return any((folder / name).exists() for name in (FILE, SHARES))
+
+
+def saved_step(folder: Path) -> int | None:
+    """Of the update after which the latest checkpoint was written, without its tensors; none where there is no
+    checkpoint that can be read."""
+    steps = [
+        int(path.name.removeprefix("step-")) for path in (folder / SHARES).glob("step-*") if path.name[5:].isdigit()
+    ]
+    with suppress(RunError):
+        state = read_facts(folder / FILE).get("state") if (folder / FILE).exists() else None
+        steps += [step] if isinstance(state, dict) and isinstance(step := state.get("step"), int) else []
+    return max(steps, default=None)
 
 
 def checkpoints_below(folder: Path) -> list[Path]:

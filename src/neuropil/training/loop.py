@@ -229,6 +229,7 @@ class _Loop:
                 self._validate()
             if self.agreement.stop_requested:
                 self._save_checkpoint()
+                self.world.barrier()  # torchrun ends all as soon as one of them has ended
                 raise Interrupted(self.folder, self.state.step)
             if self._elapsed() - self.saved_at >= self.config.checkpoint_seconds:
                 self._save_checkpoint()

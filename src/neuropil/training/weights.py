@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +46,33 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
 
 
 def read_tensors(path: Path, *, fix: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    with _opened(path, fix) as file:
+        facts = _facts_of(file)
+        return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What came with the tensors, which are not read."""
+    with _opened(path) as file:
+        return _facts_of(file)
+
+
+@contextmanager
+def _opened(path: Path, fix: str | None = None) -> Iterator[Any]:
+    """A safe_open file; what cannot be read of it is refused."""
     try:
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
-            if not isinstance(facts, dict):
-                raise ValueError("its facts are no JSON object")
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
+            yield file
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
         raise RunError(rule, got=got, fix=fix or f"restore {path}") from error
+
+
+def _facts_of(file: Any) -> dict[str, Any]:
+    facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
+    if not isinstance(facts, dict):
+        raise ValueError("its facts are no JSON object")
+    return facts
 
 
 def require_readable(path: Path, checkpoint: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from neuropil.training.checkpoint import saved_step
 from neuropil.training.history import read_history
 from neuropil.training.weights import read_tensors
 
@@ -96,8 +97,31 @@ def test_where_a_worker_is_killed_another_says_once_how_to_go_on(rank: int, tmp_
     lines = [line for line in (tmp_path / "said").read_text().splitlines() if "neuropil: " in line]
     assert [line[line.index("neuropil: ") :] for line in lines] == [
         "neuropil: a run needs all of its processes, but got one that ended: see what it said, "
-        "and go on with `neuropil resume 'my run'`."
+        "and go on with `torchrun --standalone --nproc-per-node 2 -m neuropil resume 'my run'`."
     ]
+
+
+@pytest.mark.parametrize(("to", "last"), [("agent", "SignalException"), ("worker", "ChildFailedError")])
+def test_a_signal_stops_all_with_a_checkpoint_and_rank_0_says_so(to: str, last: str, tmp_path: Path):
+    """As docs/guide/many-machines.md says: what torchrun itself prints at the end depends on who got the signal."""
+    words = [*TRAIN, "--epochs", "2000", "--no-report", "--checkpoint-seconds", "0.1", "--out", "my run"]
+    launch = [*TORCHRUN, "--standalone", "--nproc-per-node", "2", "-m", "neuropil", *words]
+    with (tmp_path / "said").open("w") as said:
+        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        deadline = time.monotonic() + MOST_SECONDS
+        while not (tmp_path / "my run/checkpoint.safetensors").exists() and time.monotonic() < deadline:
+            assert running.poll() is None, (tmp_path / "said").read_text()
+            time.sleep(0.05)
+        os.kill(running.pid if to == "agent" else worker(running.pid, 1), signal.SIGTERM)
+        assert running.wait() == 1
+    printed = (tmp_path / "said").read_text()
+    (line,) = [each for each in printed.splitlines() if each.startswith("neuropil: ")]
+    step = saved_step(tmp_path / "my run")
+    assert line == (
+        f"neuropil: stopped at step {step}; go on with: "
+        "torchrun --standalone --nproc-per-node 2 -m neuropil resume 'my run'"
+    )
+    assert {each for each in ("SignalException", "ChildFailedError") if f"{each}:" in printed} == {last}
 
 
 # --- two hosts --------------------------------------------------------------------------------------------------------

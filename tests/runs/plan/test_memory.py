@@ -87,12 +87,18 @@ def test_ddp_keeps_a_copy_of_the_gradients_to_send():
     assert two.communication - one.communication == 4 * XL.parameters
 
 
-@pytest.mark.parametrize(("text", "size"), [("80GB", 80e9), ("24 gib", 24 * 2**30), ("1.5TB", 1.5e12), ("512B", 512)])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        *[("80GB", 80e9), ("80G", 80e9), ("80g", 80e9), ("80GiB", 80 * 2**30), ("24 gib", 24 * 2**30)],
+        *[("1.5TB", 1.5e12), ("1T", 1e12), ("1TiB", 2**40), ("512B", 512)],
+    ],
+)
 def test_sizes_are_read_as_people_write_them(text: str, size: float):
     assert bytes_of(text, "--memory") == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "80 bananas", "-1GB", "0", "nan"])
+@pytest.mark.parametrize("text", ["", "GB", "80", "80 bananas", "-1GB", "0", "nan", "8BB"])
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(InputError) as refused:
         bytes_of(text, "--memory")

@@ -2,15 +2,22 @@
 
 import json
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import said
+from neuropil import recipes
 from neuropil.cli import main
+from neuropil.cli.arguments import parse
+from neuropil.cli.train import TrainArguments, defaults_for
+from neuropil.config import Config, flag_of, words_for
+from neuropil.recipes.gpt2 import OWN_DATA
 from neuropil.runs.plan.communication import Hardware, Traffic, traffic, waiting_seconds
 from neuropil.runs.plan.memory import Way
-from neuropil.runs.plan.plan import TrainingPlan, Wanted, plan_training
-from neuropil.runs.plan.shapes import TransformerShape, published_options, transformer
+from neuropil.runs.plan.plan import TrainingPlan, Wanted, plan_training, seconds_text
+from neuropil.runs.plan.shapes import PUBLISHED, TransformerShape, published_options, transformer
 
 GB = 1e9
 SIMPLE = Wanted(tensor=1, recompute=False)
@@ -162,6 +169,125 @@ def test_the_command_prints_and_recommends(capsys: pytest.CaptureFixture[str]):
     assert command[command.index("--parallel") + 1] == "fsdp"
 
 
+def trained_by(command: str) -> dict[str, Any]:
+    """What `neuropil train` would do with the words of a command."""
+    name, *words = shlex.split(command.partition(" train ")[2])
+    form = TrainArguments(recipe=defaults_for(recipes.recipe(name), words))
+    return values_of(parse(form, words, command=f"train {name}", about="").recipe)
+
+
+def values_of(options: Config) -> dict[str, Any]:
+    return {each.name: each.default for each in options.options()}
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("--gpus 8 --memory 80GB", {"data": [Path("YOUR-TEXTS")]}),
+        ("--gpus 8 --memory 16GB --precision bfloat16", {"data": [Path("YOUR-TEXTS")], "precision": "bfloat16"}),
+        (
+            "--gpus 4 --tensor-parallel 4 --heads 16 --width 512 --layers 2 --clip None --no-tied --optimizer muon "
+            "--learning-rate 0.01 --batch-size 8 --accumulate 2 --dropout 0 --data a.txt 'b c'",
+            {
+                "data": [Path("a.txt"), Path("b c")],
+                "heads": 16,
+                "width": 512,
+                "layers": 2,
+                "clip": None,
+                "tied": False,
+                "optimizer": "muon",
+                "learning_rate": 0.01,
+                "batch_size": 8,
+                "accumulate": 2,
+                "dropout": 0.0,
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_printed_command_trains_what_was_planned(
+    name: str, words: str, given: dict[str, Any], capsys: pytest.CaptureFixture[str]
+):
+    best = json.loads(said(capsys, "plan", name, *shlex.split(words), "--json"))["recommended"]
+    trained, planned = trained_by(best["command"]), values_of(published_options(name).override(**given))
+    parallel = "auto" if best["parallel"] == "none" else best["parallel"]
+    assert trained["batch_size"] * trained["accumulate"] == planned["batch_size"] * planned["accumulate"]
+    planned |= {"batch_size": trained["batch_size"], "accumulate": best["accumulate"], "parallel": parallel}
+    planned |= {"tensor_parallel": best["tensor"], "recompute": best["recompute"]}
+    assert {each: trained[each] for each in planned} == planned
+    assert {each: trained[each] for each in trained.keys() - planned} == {
+        each: value for each, value in values_of(OWN_DATA).items() if each not in planned
+    }
+
+
+def test_a_published_size_has_its_dropout_in_the_command_and_a_place_for_the_texts(capsys: pytest.CaptureFixture[str]):
+    words = ["plan", "gpt2-xl", "--gpus", "8", "--memory", "80GB"]
+    command, place = said(capsys, *words).splitlines()[-4:-2]
+    assert command == (
+        "torchrun --standalone --nproc-per-node 8 -m neuropil train gpt2 --data YOUR-TEXTS --vocabulary-size 50257 "
+        "--width 1600 --heads 25 --layers 48 --dropout 0.1 --attention-dropout 0.1 --context 1024 "
+        "--learning-rate 0.001 --batch-size 32 --accumulate 2 --parallel ddp"
+    )
+    assert place == "YOUR-TEXTS stands for your own files or folders of text, which --data names here too."
+    assert "YOUR-TEXTS" not in said(capsys, *words, "--data", "book.txt")
+
+
+def test_beside_a_time_limit_the_command_has_all_that_it_would_choose(capsys: pytest.CaptureFixture[str]):
+    found = json.loads(said(capsys, "plan", "gpt2", "--minutes", "90", "--width", "128", "--heads", "4", "--json"))
+    command = found["recommended"]["command"]
+    assert {flag_of(name) for name in recipes.recipe("gpt2").ladder.names} <= set(shlex.split(command))
+    assert " --width 128 " in command
+    assert " --optimizer adamw " in command
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("rbm", {"optimizer": "adamw"}),  # which is not its default, but that of most
+        ("autoencoder", {"network": "convolutional"}),  # an option of its own, beside the network between hosts
+    ],
+)
+def test_the_command_of_any_other_system_trains_what_was_planned(
+    name: str, changed: dict[str, Any], capsys: pytest.CaptureFixture[str]
+):
+    words = [word for key, value in changed.items() for word in words_for(key, value)]
+    found = json.loads(said(capsys, "plan", name, *words, "--json"))
+    usual = values_of(recipes.recipe(name).options)
+    assert not changed.items() <= usual.items()
+    assert trained_by(found["recommended"]["command"]) == usual | changed
+
+
+def test_a_model_that_computes_for_less_than_a_millisecond_has_no_efficiency(capsys: pytest.CaptureFixture[str]):
+    """Its time is that of starting kernels and messages, which the formula leaves out."""
+    words = ["plan", "mlp", "--gpus", "2"]
+    printed = said(capsys, *words)
+    times, recommended = printed.splitlines()[8], printed.splitlines()[10]
+    assert times.split("\t")[-3:] == ["1.56 µs", "1.13 µs", "–"]
+    assert recommended.startswith("Recommended: ddp 2. It needs ")
+    assert recommended.endswith(
+        " of the 80 GB of a device. Its speed is not planned: an update computes for 1.56 µs, and below 1 ms most of "
+        "the time is the latency of kernels and messages, which these figures leave out."
+    )
+    assert json.loads(said(capsys, *words, "--json"))["recommended"]["efficiency"] is None
+    assert "as efficient as one alone" in said(capsys, *words, "--peak", "0.001")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (1.5649e-6, "1.56 µs"),
+        (9.996e-4, "1 ms"),
+        (0.00227, "2.27 ms"),
+        (0.9999, "1 s"),
+        (8.626, "8.63 s"),
+        (8630.0, "8,630 s"),
+    ],
+)
+def test_times_are_written_in_units_that_can_be_read(seconds: float, text: str):
+    assert seconds_text(seconds) == text
+
+
 def test_hosts_meet_by_c10d(capsys: pytest.CaptureFixture[str]):
     printed = said(capsys, "plan", "gpt2", "--gpus", "32", "--gpus-per-host", "8")
     meeting = "--rdzv-backend c10d --rdzv-endpoint HOST:29400 --rdzv-id NAME"
@@ -178,6 +304,12 @@ def test_any_system_is_planned_by_a_few_updates_of_it(capsys: pytest.CaptureFixt
         "torchrun --standalone --nproc-per-node 2 "
         "-m neuropil train mlp --hidden-sizes 64 --batch-size 64 --parallel ddp"
     )
+
+
+def test_a_system_that_differentiates_inside_its_loss_is_planned(capsys: pytest.CaptureFixture[str]):
+    """The penalty of a GAN is a gradient of a gradient, at which hooks of modules fail."""
+    (way,) = json.loads(said(capsys, "plan", "gan", "--json"))["ways"]
+    assert way["seconds_computing"] > 0
 
 
 def test_an_example_costs_the_same_where_the_data_has_fewer_than_a_batch_or_an_update(

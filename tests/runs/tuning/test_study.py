@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import neuropil
-from command_line import said
+from command_line import printed_and_complained, said
 from neuropil.cli import main
 from neuropil.config import Config, flag_of
 from neuropil.errors import InputError, RunError
+from neuropil.files import locked
 from neuropil.metrics import find_metric
 from neuropil.runs.tuning import time_limit
 from neuropil.runs.tuning import trial as one_trial
@@ -122,6 +123,15 @@ def test_the_test_part_is_evaluated_after_the_choice_once_for_each_of_the_two(
     assert after == ["train search/best", "predicted", "read", "train trials/001", "predicted", "read"]
 
 
+def shown_states(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Of the trials, as `neuropil show` and Python tell them."""
+    record = json.loads(said(capsys, "show", str(folder), "--json"))
+    states = [each["state"] for each in record["trials"]]
+    assert [line.split("\t")[1] for line in said(capsys, "show", str(folder)).splitlines()[4:-2]] == states
+    assert list(Tuning.load(folder).trials["state"]) == states
+    return states
+
+
 class KilledError(BaseException):
     """As good as a kill: nobody catches it, and nothing is saved."""
 
@@ -152,6 +162,10 @@ def test_a_search_that_is_stopped_inside_a_trial_ends_with_the_same_trials_as_th
     assert not stopped.finished
     with pytest.raises(RunError, match="has no best run before the search is over"):
         _ = stopped.best
+    assert shown_states(folder, capsys)[-1] == "stopped"
+    assert "1 stopped" in stopped._repr_html_()
+    with locked(folder):  # by another process that works on it
+        assert shown_states(folder, capsys)[-1] == "running"
     if end == "killed":
         search(folder)  # the same call goes on
     else:
@@ -467,6 +481,18 @@ def test_json_for_other_programs(found: Tuning, capsys: pytest.CaptureFixture[st
     assert record["trial"] == found.settings["best"]
     assert record["options"] == json.loads(json.dumps(found.chosen))
     assert [result["name"] for result in record["results"]] == ["tuned mlp", "default options"]
+
+
+def test_what_was_done_to_the_data_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rows = (f"{1000 + 7 * number},{number + 0.5},{'yes' if number % 2 else 'no'}\n" for number in range(60))
+    (tmp_path / "table.csv").write_text("id,x,answer\n" + "".join(rows))
+    words = ["tune", "mlp", "--data", str(tmp_path / "table.csv"), "--target", "answer", "--hidden-sizes", "4"]
+    words += ["--epochs", "2", "--trials", "2", "--no-report", "--out", str(tmp_path / "search")]
+    _, complained = printed_and_complained(capsys, *words)
+    notes = neuropil.load(tmp_path / "search/best").settings["facts"]["notes"]
+    assert any(each.startswith("Column 'id' has another whole number in each row") for each in notes)
+    assert [line for line in complained.splitlines() if line in notes] == notes
+    assert json.loads(said(capsys, "resume", str(tmp_path / "search"), "--json"))["notes"] == notes
 
 
 def test_show_has_the_trials_of_a_search_and_what_was_chosen(

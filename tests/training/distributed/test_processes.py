@@ -1,11 +1,16 @@
+import functools
 import os
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
+from torch._C._distributed_c10d import HashStore
 
 from neuropil.errors import InputError, LostProcessError
-from neuropil.training.distributed.processes import World, first_to_end, is_restart, launch_of, place_in
+from neuropil.training.distributed import processes
+from neuropil.training.distributed.processes import World, first_to_end, is_restart, launch_of, place_in, resume_command
 
 MET = {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
 
@@ -68,6 +73,55 @@ def test_a_lost_connection_is_told_in_one_sentence():
         fail("sizes do not match", World(0, 2))
     with pytest.raises(RuntimeError, match="Connection closed"):
         fail(closed, World())
+
+
+@pytest.mark.parametrize(
+    ("size", "on_host", "launch"),
+    [
+        ("1", "1", "neuropil"),
+        ("2", "2", "torchrun --standalone --nproc-per-node 2 -m neuropil"),
+        ("2", "", "torchrun --standalone --nproc-per-node 2 -m neuropil"),
+        (
+            "16",
+            "8",
+            "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint HOST:29400 --rdzv-id NAME --nproc-per-node 8 "
+            "-m neuropil",
+        ),
+    ],
+)
+def test_a_run_of_several_processes_is_resumed_by_as_many(size: str, on_host: str, launch: str):
+    environment = {"RANK": "0", "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": on_host, **MET}
+    assert resume_command(Path("my run"), environment) == f"{launch} resume 'my run'"
+    assert resume_command(Path("my run"), {}) == "neuropil resume 'my run'"
+
+
+@pytest.fixture
+def second_of_two(monkeypatch: pytest.MonkeyPatch) -> HashStore:
+    store = HashStore()
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", **MET}.items():
+        monkeypatch.setenv(name, value)
+    joined = functools.cache(lambda: store)
+    joined()
+    monkeypatch.setattr(processes, "_store", joined)
+    return store
+
+
+def test_where_all_end_together_the_first_says_why(second_of_two: HashStore):
+    """It has the display, which is gone by then."""
+    first = threading.Timer(0.2, lambda: second_of_two.compare_set(processes.ENDED, "", "0 130"))
+    first.start()
+    assert first_to_end(130, together=True) == (False, 130)
+    first.join()
+
+
+def test_where_the_first_was_killed_another_says_it(second_of_two: HashStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "WAIT_FOR_FIRST", timedelta(seconds=0.1))
+    assert first_to_end(130, together=True) == (True, 130)
+
+
+def test_where_one_fails_alone_it_says_it_at_once(second_of_two: HashStore):
+    assert first_to_end(2) == (True, 2)
+    assert second_of_two.get(processes.ENDED) == b"1 2"
 
 
 def test_a_launch_is_known_again_when_it_is_restarted():

@@ -12,22 +12,25 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from neuropil import recipes
 from neuropil.config import Config, words_for
 from neuropil.errors import InputError
 from neuropil.memory import written
 from neuropil.runs.plan.communication import Hardware, Traffic, traffic, waiting_seconds
 from neuropil.runs.plan.memory import Memory, Way, measured_memory, transformer_memory
 from neuropil.runs.plan.shapes import PUBLISHED, MeasuredShape, PublishedConfig, TransformerShape, measured, transformer
+from neuropil.runs.planned import PlannedRun
 from neuropil.training.config import TrainingConfig
+from neuropil.training.distributed.processes import launch_words
 
 HEADROOM = 0.9
 """Of the memory of a device, for a way that is said to fit: kernels, the allocator and NCCL need some too."""
 ABOUT_AS_FAST = 1.02
 """A difference that is less than what the formulas leave out."""
+LATENCY = 1e-3
+"""Seconds: an update starts hundreds of kernels and messages, and each takes microseconds however little it does."""
 MOST_DEVICES = 2**14
 """That are looked at for one on which a way fits."""
-SAID = ("batch_size", "accumulate", "precision", "optimizer")
-"""Options that a command has from the way that it starts."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Wanted:
 @dataclass(frozen=True)
 class PlannedWay:
     """`batch` is what a device computes at once; `efficiency` the share of the time of an update in which it computes
-    what one device alone would."""
+    what one device alone would, where that can be planned."""
 
     way: Way
     batch: int
@@ -50,7 +53,7 @@ class PlannedWay:
     traffic: Traffic
     computing: float
     waiting: float
-    efficiency: float
+    efficiency: float | None
     fits: bool
 
     @property
@@ -114,10 +117,16 @@ class TrainingPlan:
         }
 
     def sentence(self, best: PlannedWay) -> str:
+        needs = f"It needs {written(best.memory.total)} of the {written(self.hardware.memory)} of a device"
+        if best.efficiency is None:
+            return (
+                f"Recommended: {best.name}. {needs}. Its speed is not planned: an update computes for "
+                f"{seconds_text(best.computing)}, and below {seconds_text(LATENCY)} most of the time is the latency of "
+                "kernels and messages, which these figures leave out."
+            )
         return (
-            f"Recommended: {best.name}. It needs {written(best.memory.total)} of the {written(self.hardware.memory)} "
-            f"of a device, and makes an update in about {best.seconds:.3g} seconds, in which each device is "
-            f"{100 * best.efficiency:.0f} % as efficient as one alone."
+            f"Recommended: {best.name}. {needs}, and makes an update in about {seconds_text(best.seconds)}, in which "
+            f"each device is {100 * best.efficiency:.0f} % as efficient as one alone."
         )
 
     def refusal(self) -> InputError:
@@ -142,6 +151,13 @@ class TrainingPlan:
         return None
 
 
+def seconds_text(seconds: float) -> str:
+    """As in 8.63 s, 2.27 ms, 1.13 µs."""
+    seconds = float(f"{seconds:.3g}")
+    power = 0 if seconds >= 1 or not seconds else 1 if seconds >= 1e-3 else 2
+    return f"{seconds:,.0f} s" if seconds >= 100 else f"{1000**power * seconds:.3g} {('s', 'ms', 'µs')[power]}"
+
+
 def _rounded_up(size: float) -> float:
     """To the three digits that are written."""
     unit = 10.0 ** (math.floor(math.log10(size)) - 2)
@@ -157,13 +173,11 @@ def plan_training(
 ) -> TrainingPlan:
     """For a published size of GPT-2, or a system with the options that are `given`."""
     if isinstance(options, PublishedConfig):
-        return _plan_published(name, options, given, hardware, wanted)
+        return _plan_published(name, options, hardware, wanted)
     return _plan_system(name, given, hardware, wanted)
 
 
-def _plan_published(
-    name: str, options: PublishedConfig, given: Mapping[str, Any], hardware: Hardware, wanted: Wanted
-) -> TrainingPlan:
+def _plan_published(name: str, options: PublishedConfig, hardware: Hardware, wanted: Wanted) -> TrainingPlan:
     model, training = transformer(options), options.training
     half, average = training.precision == "bfloat16", bool(training.average)
 
@@ -177,15 +191,7 @@ def _plan_published(
     def ways_on(hardware: Hardware) -> Sequence[PlannedWay]:
         return [*_ways(training, hardware, wanted, _tensor_sizes(model, hardware, wanted), planned)]
 
-    sizes = {
-        "width": model.width,
-        "heads": model.heads,
-        "layers": model.layers,
-        "context": model.context,
-        "vocabulary_size": model.vocabulary,
-    }
-    others = {key: value for key, value in given.items() if key not in SAID}
-    command = _command("gpt2", sizes | others, training, hardware)
+    command = _command("gpt2", *options.command_options(), training, hardware)
     return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways_on, command)
 
 
@@ -196,7 +202,8 @@ def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted
         if is_given:
             rule = f"{flag} is planned by formula, for the sizes of GPT-2"
             raise InputError(rule, got=f"{name!r}", fix=f"leave it out, or plan {', '.join(PUBLISHED)}")
-    model, training = measured(name, given)
+    run = PlannedRun.of("train", name, 0, given)
+    model, training = measured(run)
 
     def planned(way: Way, batch: int, hardware: Hardware) -> PlannedWay:
         flops = [batch * way.accumulate * model.example_flops] * 2
@@ -207,7 +214,7 @@ def _plan_system(name: str, given: Mapping[str, Any], hardware: Hardware, wanted
         simple = Wanted("ddp" if hardware.devices > 1 else None, 1, False)
         return [*_ways(training, hardware, simple, [1], planned)]
 
-    command = _command(name, {key: value for key, value in given.items() if key not in SAID}, training, hardware)
+    command = _command(name, run.defaults, run.typed, training, hardware)
     return TrainingPlan(name, model, hardware, _batch_of(training), training.precision, ways_on, command)
 
 
@@ -259,7 +266,7 @@ def _planned(
     """`flops` are those that are needed, and those that are made."""
     needed, computing = (each / (hardware.peak * hardware.utilisation) for each in flops)
     waiting = waiting_seconds(sent, way, hardware, computing)
-    efficiency = needed / (computing + waiting) if computing else 1.0
+    efficiency = needed / (computing + waiting) if computing >= LATENCY else None
     fits = memory.total <= HEADROOM * hardware.memory
     return PlannedWay(way, batch, memory, sent, computing, waiting, efficiency, fits)
 
@@ -282,35 +289,22 @@ def _tensor_sizes(model: TransformerShape, hardware: Hardware, wanted: Wanted) -
 
 
 def _command(
-    system: str, sizes: Mapping[str, Any], training: TrainingConfig, hardware: Hardware
+    system: str, defaults: Config, typed: Config, training: TrainingConfig, hardware: Hardware
 ) -> Callable[[PlannedWay], str]:
-    """That starts a way, on each host."""
+    """That starts a way, on each host: with all that differs from the `defaults` of `neuropil train`. A time limit
+    chooses what is not said, and so all is said beside one."""
+    options, usual = ({each.name: each.default for each in config.options()} for config in (typed, defaults))
+    said = {"batch_size", *(recipes.recipe(system).ladder.names if training.minutes is not None else [])}
 
     def command(planned: PlannedWay) -> str:
-        way, each = planned.way, min(hardware.devices, hardware.devices_per_host)
-        words = ["neuropil", "train", system]
-        if hardware.devices > 1:
-            hosts = [
-                "--nnodes",
-                str(hardware.hosts),
-                "--rdzv-backend",
-                "c10d",
-                "--rdzv-endpoint",
-                "HOST:29400",
-                "--rdzv-id",
-                "NAME",
-            ]
-            launch = [*(hosts if hardware.hosts > 1 else ["--standalone"]), "--nproc-per-node", str(each)]
-            words = ["torchrun", *launch, "-m", *words]
-        options = {**sizes, "batch_size": _batch_of(training) // way.accumulate}
-        options |= {"accumulate": way.accumulate} if way.accumulate > 1 else {}
-        options |= {"precision": training.precision} if training.precision != "float32" else {}
-        options |= {"optimizer": training.optimizer} if training.optimizer != TrainingConfig().optimizer else {}
-        options |= {"parallel": way.parallel} if way.parallel != "none" else {}
-        options |= {"tensor_parallel": way.tensor} if way.tensor > 1 else {}
-        options |= {"recompute": True} if way.recompute else {}
-        for key, value in options.items():
-            words += words_for(key, value)
+        way = planned.way
+        words = [*launch_words(hardware.devices, hardware.devices_per_host), "train", system]
+        ways = {"batch_size": _batch_of(training) // way.accumulate, "accumulate": way.accumulate}
+        ways |= {"parallel": "auto" if way.parallel == "none" else way.parallel}
+        ways |= {"tensor_parallel": way.tensor, "recompute": way.recompute}
+        for key, value in ({key: value for key, value in options.items() if key not in ways} | ways).items():
+            if value != usual[key] or key in said:
+                words += words_for(key, value)
         return shlex.join(words)
 
     return command

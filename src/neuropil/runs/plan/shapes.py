@@ -6,11 +6,14 @@ how much it computes.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.module_tracker import ModuleTracker
 
 from neuropil import recipes
 from neuropil.config import Config, option
@@ -19,6 +22,7 @@ from neuropil.memory import BoundedModel, refused_memory
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.losses import LOGITS_AT_ONCE
 from neuropil.protocols import Batch, Batches, OptimizerName
+from neuropil.recipes.gpt2 import OWN_DATA
 from neuropil.runs.plan.live_bytes import LiveBytes
 from neuropil.runs.planned import PlannedRun
 from neuropil.tasks.experiment import TrainableExperiment
@@ -28,6 +32,7 @@ from neuropil.training.distributed.shares import num_examples
 from neuropil.training.distributed.strategy import MOMENTS, state_bytes
 from neuropil.training.loop import seconds_per_update
 
+PLACEHOLDER = "YOUR-TEXTS"
 PUBLISHED = {"gpt2": "small", "gpt2-medium": "medium", "gpt2-large": "large", "gpt2-xl": "xl"}
 MEASURED_SECONDS = 2.0
 SINGLE = 4
@@ -35,11 +40,22 @@ SINGLE = 4
 
 
 class PublishedConfig(Config):
-    """Of a published size of GPT-2, to be trained."""
+    """Of a published size of GPT-2, trained as `train gpt2` does on a user's texts, but with larger batches and a lower
+    learning rate: that one's model is small."""
 
+    data: tuple[Path, ...] = option(
+        (), f"your own texts, for the command that is printed; without them it says {PLACEHOLDER}, to be replaced"
+    )
     model: GPT2Config = GPT2Config()
     vocabulary_size: int = option(50_257, "vocabulary size", low=1)
-    training: TrainingConfig = TrainingConfig(batch_size=64)
+    training: TrainingConfig = dataclasses.replace(
+        OWN_DATA.training, batch_size=64, learning_rate=TrainingConfig().learning_rate
+    )
+
+    def command_options(self) -> tuple[Config, Config]:
+        """The defaults of `train gpt2` for a user's texts, and what it must be given for this."""
+        values = {each.name: each.default for each in self.options()}
+        return OWN_DATA, OWN_DATA.override(**values | {"data": self.data or (Path(PLACEHOLDER),)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,19 +176,20 @@ def transformer(options: PublishedConfig) -> TransformerShape:
     return TransformerShape.of(dataclasses.replace(options.model, vocabulary_size=options.vocabulary_size))
 
 
-def measured(name: str, options: Mapping[str, Any]) -> tuple[MeasuredShape, TrainingConfig]:
-    """A system with these options, and how it is trained."""
-    plan = PlannedRun.of("train", name, 0, options)
+def measured(plan: PlannedRun) -> tuple[MeasuredShape, TrainingConfig]:
+    """A system with its options, and how it is trained."""
     training = getattr(plan.typed, "training", None)
     if not isinstance(training, TrainingConfig):
         fix = f"choose from {', '.join(PUBLISHED)}, or another system"
-        raise InputError("a plan is for a model that is trained by gradient steps", got=f"{name!r}", fix=fix)
+        raise InputError("a plan is for a model that is trained by gradient steps", got=f"{plan.name!r}", fix=fix)
     with refused_memory():
         experiment = cast(TrainableExperiment[Any], plan.recipe.build(plan.typed, 0))
         model, batches = experiment.model, CountedBatches(experiment.training_batches)
         own = [*model.parameters(), *model.buffers()]
         count = sum(parameter.numel() for parameter in model.parameters())
-        with FlopCounterMode(display=False) as counter:
+        counter = FlopCounterMode(display=False)
+        counter.mod_tracker = cast(ModuleTracker, EveryModule())
+        with counter:
             seconds_per_update(experiment.learner, batches, training, most_seconds=1e-9)  # one
         flops = counter.get_total_flops() / sum(batches.examples)
         with LiveBytes(own) as live:
@@ -182,6 +199,12 @@ def measured(name: str, options: Mapping[str, Any]) -> tuple[MeasuredShape, Trai
     # Where a batch is bounded by its tokens, batch_size is the mean, and one of short texts has more rows.
     largest = min(training.batch_size, max(batches.examples))
     return MeasuredShape(count, moments, max(0, live.peak - states) / largest, flops), training
+
+
+class EveryModule(nullcontext[None]):
+    """In place of what tells the counter in which module it is: its hooks fail at a gradient of a gradient."""
+
+    parents = ("Global",)
 
 
 class CountedBatches:

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from neuropil.config import Config
 from neuropil.data.formats.memory import InMemory
 from neuropil.errors import InputError, RunError
 from neuropil.extras import require_extra
-from neuropil.files import write_text
+from neuropil.files import is_locked, write_text
 from neuropil.inspection.report.page import Report, Table, Text, html_of, write_report
 from neuropil.inspection.report.trials import SearchResult, counted_states, trial_sections
 from neuropil.metrics import Metric, find_metric
@@ -46,7 +47,7 @@ class Tuning:
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         if not self.finished:
-            return f"<p>{escape(repr(self))}: {escape(counted_states(self.rows))}</p>"
+            return f"<p>{escape(repr(self))}: {escape(counted_states(self.trials_now))}</p>"
         results = self.results
         header = ["", *(find_metric(name).title for name in metric_names(results))]
         blocks = [Text(self.settings["outcome"]), Text(margin(results)), Table(header, result_rows(results))]
@@ -99,7 +100,7 @@ class Tuning:
         rows = [
             {"trial": each.number, "state": each.state, "value": each.value, **each.options}
             | {"seconds": each.seconds, "reason": each.reason}
-            for each in self.rows
+            for each in self.trials_now
         ]
         try:
             import pandas
@@ -117,6 +118,14 @@ class Tuning:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             got = f"a damaged file ({error})"
             raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="tune anew") from error
+
+    @property
+    def trials_now(self) -> list[Trial]:
+        """The rows, in which a trial is stopped that no process works on any more."""
+        rows = self.rows
+        if not any(each.state == "running" for each in rows) or is_locked(self.folder):
+            return rows
+        return [replace(each, state="stopped") if each.state == "running" else each for each in rows]
 
     @property
     def space(self) -> dict[str, Searched]:

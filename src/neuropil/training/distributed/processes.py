@@ -15,7 +15,7 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE = timedelta(days=1)
 """For the others: rank 0 may evaluate for hours. A process that dies is noticed at once all the same."""
+WAIT_FOR_FIRST = timedelta(seconds=10)
 ENDED = "neuropil/ended"
 WHOLE_NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
@@ -146,7 +147,7 @@ class World:
         except RuntimeError as error:
             if self.alone or not _is_of_connection(error):
                 raise
-            way_on = "start again" if folder is None else f"go on with `neuropil resume {shlex.quote(str(folder))}`"
+            way_on = "start again" if folder is None else f"go on with `{resume_command(folder, os.environ)}`"
             fix = f"see what it said, and {way_on}"
             raise LostProcessError("a run needs all of its processes", got="one that ended", fix=fix) from error
 
@@ -204,15 +205,18 @@ def _store() -> Any:
     return PrefixStore(name_attempt(store, rank, size, PATIENCE), store)
 
 
-def first_to_end(exit_code: int) -> tuple[bool, int]:
+def first_to_end(exit_code: int, *, together: bool = False) -> tuple[bool, int]:
     """Whether this process is the first that ends with an error, and so the one to say why; and the exit code of the
-    first, which is that of all."""
+    first, which is that of all. Where all end `together`, rank 0 is to say it, when its display is gone."""
     try:
         place = place_in(os.environ)
     except InputError:
         return True, exit_code
     if not _store.cache_info().currsize:  # they have not met yet
         return place.first, exit_code
+    if together and not place.first:
+        with suppress(RuntimeError):  # it was killed meanwhile
+            _store().wait([ENDED], WAIT_FOR_FIRST)
     try:
         told = _store().compare_set(ENDED, "", f"{place.rank} {exit_code}").decode()
     except RuntimeError:  # it was kept by a process that has ended
@@ -225,6 +229,26 @@ def _is_of_connection(error: RuntimeError) -> bool:
     import torch.distributed as dist
 
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
+
+
+# --- how they are started ---------------------------------------------------------------------------------------------
+
+
+def launch_words(size: int, on_host: int) -> list[str]:
+    """Before the words of a command that `size` processes run, so many on a host; the user has to say where several
+    hosts meet."""
+    if size == 1:
+        return ["neuropil"]
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "HOST:29400", "--rdzv-id", "NAME"]
+    hosts = ["--standalone"] if size <= on_host else ["--nnodes", str(-(-size // on_host)), *meeting]
+    return ["torchrun", *hosts, "--nproc-per-node", str(min(size, on_host)), "-m", "neuropil"]
+
+
+def resume_command(folder: Path, environment: Mapping[str, str]) -> str:
+    """With as many processes as there are now."""
+    size, on_host = place_in(environment).size, environment.get("LOCAL_WORLD_SIZE", "")
+    launch = launch_words(size, int(on_host) if on_host.isdigit() and int(on_host) else size)
+    return shlex.join([*launch, "resume", str(folder)])
 
 
 # --- a launch that is repeated ----------------------------------------------------------------------------------------
