@@ -59,11 +59,15 @@ def _serve() -> None:
         request = json.loads(line)
         with tempfile.TemporaryDirectory() as folder:
             children = [_fork(checks, request, rank, Path(folder)) for rank in range(request["size"])]
-            for child in children:
-                os.waitpid(child, 0)
-            answers = [(Path(folder) / str(rank)).read_text() for rank in range(request["size"])]
+            ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+            answers = [_answer(Path(folder) / str(rank), end) for rank, end in enumerate(ends)]
         sys.stdout.write("[" + ", ".join(answers) + "]\n")
         sys.stdout.flush()
+
+
+def _answer(file: Path, end: int) -> str:
+    """A process that died has written none, and others have still to be asked."""
+    return file.read_text() if end == 0 else json.dumps({"error": f"a process of the group ended with {end}"})
 
 
 def _fork(checks: Any, request: dict[str, Any], rank: int, folder: Path) -> int:
