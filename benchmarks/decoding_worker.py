@@ -264,6 +264,8 @@ class OpenVINO(Steps):
                 options["load_in_8bit"] = False
             OVModelForCausalLM.from_pretrained(folder, **options).save_pretrained(converted)
         settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+        if precision == "float32":  # where the processor has bfloat16, it would compute in that
+            settings["INFERENCE_PRECISION_HINT"] = "f32"
         model = openvino.Core().compile_model(converted / "openvino_model.xml", "CPU", settings)
         self.request = model.create_infer_request()
         self.named = {name for given in model.inputs for name in given.names}

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from neuropil.sampling.gpt2_cpu.tile import LANES, VECTORS, WEIGHTS, dots_with, prefetch
+from neuropil.sampling.gpt2_cpu.tile import LANES, VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of
 
 with_one: Any = dots_with(1)
 with_several: Any = dots_with(VECTORS)
+add_to_one: Any = weighted_sum_of(1)
+add_to_several: Any = weighted_sum_of(VECTORS)
 
 
 @njit
@@ -23,6 +25,16 @@ def products(weights, rows, x):
         for row in range(WEIGHTS):
             alone[row, vector] = sums[row][0]
     return with_several(weights, rows, x, 0), alone
+
+
+@njit
+def weighted_sums(weights, rows, start, stop):
+    """Added to ones: for all targets at once, and for each alone."""
+    together, alone = (np.ones((VECTORS, rows.shape[1]), np.float32) for _ in range(2))
+    add_to_several(together, weights, rows, start, stop)
+    for target in range(VECTORS):
+        add_to_one(alone[target : target + 1], weights[target : target + 1], rows, start, stop)
+    return together, alone
 
 
 @njit
@@ -46,6 +58,22 @@ def test_products_of_whole_numbers_are_exact(dtype: type, columns: int):
     expected = numbers[list(rows)] @ x.T
     assert np.array_equal(together, expected)
     assert np.array_equal(alone, expected)
+
+
+@given(columns=st.integers(0, 5 * LANES), times=st.integers(0, 40), start=st.integers(0, 40), seed=st.integers(0, 100))
+@settings(deadline=None, max_examples=50)
+def test_weighted_sums_have_the_same_bits_alone_and_whether_or_not_more_follows_with_weight_0(
+    columns: int, times: int, start: int, seed: int
+):
+    random = np.random.default_rng(seed)
+    weights, rows = (random.standard_normal(shape).astype(np.float32) for shape in ((VECTORS, 44), (44, columns)))
+    start = min(start, times)
+    together, alone = weighted_sums(weights, rows, start, times)
+    assert np.array_equal(together, alone)
+    expected = 1 + weights[:, start:times].astype(np.float64) @ rows[start:times]
+    np.testing.assert_allclose(together, expected, atol=1e-4)
+    weights[:, times:] = 0
+    assert np.array_equal(weighted_sums(weights, rows, start, 44)[0], together)
 
 
 @given(columns=st.integers(0, 200), seed=st.integers(0, 100))

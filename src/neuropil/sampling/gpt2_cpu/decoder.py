@@ -27,7 +27,7 @@ from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.positions import require_context
-from neuropil.parts.threads.team import team_of
+from neuropil.parts.threads.team import one_thread, team_of
 from neuropil.sampling.gpt2_cpu.matrix import Matrix, packed, widened
 from neuropil.sampling.text.slots import require_tokens
 
@@ -112,11 +112,12 @@ class FastDecoder:
         require_precision(precision)
         require_readable(model, precision)
         self.config, self.precision = model.config, precision
-        self.tokens = packed(model.tokens, precision)
-        self.positions = model.positions.weight.detach().float()
-        self.layers = [packed_layer(block, precision) for block in model.blocks]
-        self.norm = packed_norm(model.norm)
-        self.output = self.tokens if model.config.tied else packed(model.output, precision)
+        with one_thread():  # in many small pieces, at each of which several would wait for one another
+            self.tokens = packed(model.tokens, precision)
+            self.positions = model.positions.weight.detach().float()
+            self.layers = [packed_layer(block, precision) for block in model.blocks]
+            self.norm = packed_norm(model.norm)
+            self.output = self.tokens if model.config.tied else packed(model.output, precision)
         self._kernel: ModuleType | None = None
         errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:

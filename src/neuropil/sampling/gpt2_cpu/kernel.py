@@ -31,7 +31,7 @@ from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
 from neuropil.sampling.gpt2_cpu.integer_tile import integer_dots_with, num_groups, round_rows, unpack
 from neuropil.sampling.gpt2_cpu.matrix import PACKED
-from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, widen
+from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of, widen
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""
@@ -40,6 +40,9 @@ ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "rel
 
 dots_with_one, dots_with_several = dots_with(1), dots_with(VECTORS)
 integer_dots_with_one, integer_dots_with_several = integer_dots_with(1), integer_dots_with(VECTORS)
+add_one_weighted, add_several_weighted = weighted_sum_of(1), weighted_sum_of(VECTORS)
+TIMES_AT_ONCE = 32
+"""Of a text, whose values are mixed for one head after the other: so many lie in the nearest cache."""
 INTEGERS = (types.int8, types.uint8)
 ALL = tuple(range(WEIGHTS))
 
@@ -68,13 +71,16 @@ def linear_for(y, matrix, x, added, team):
 def float_linear(y, matrix, x, added, team):
     mine = thread_range(matrix.weights.shape[0], team)
     narrow = matrix.weights.itemsize < 4 and x.shape[0] > VECTORS
-    wide = np.empty((WEIGHTS, matrix.weights.shape[1] if narrow else 0), np.float32)
+    columns = matrix.weights.shape[1]  # x may have more, where heads were removed
+    wide = apart_rows(WEIGHTS if narrow else 0, columns)
+    several = apart_rows(x.shape[0] if narrow else 0, columns)
+    several[:] = x[: len(several), :columns]
     for first in range(mine.start, mine.start + apart(mine)):
         places, distinct = streams(first, mine)
         if narrow:  # widened once for all vectors
             widen(wide, matrix.weights, places)
             for row in range(0, x.shape[0], VECTORS):
-                put(y, row, matrix, places, distinct, dots_with_several(wide, ALL, x, row), added)
+                put(y, row, matrix, places, distinct, dots_with_several(wide, ALL, several, row), added)
         elif x.shape[0] == 1:
             put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
         else:
@@ -89,18 +95,25 @@ def integer_linear(y, matrix, x, added, team):
     columns = (matrix.columns + PACKED - 1) // PACKED * PACKED
     whole = np.empty((x.shape[0], columns), np.int16)
     scale = np.empty((x.shape[0], num_groups(columns)), np.float32)
+    offset = np.empty(scale.shape, np.int32)
     wide = np.empty((WEIGHTS, columns if x.shape[0] > 1 else 0), np.int16)
-    round_rows(whole, scale, x, matrix.columns)
+    round_rows(whole, scale, offset, x, matrix.columns)
     for first in range(mine.start, mine.start + apart(mine)):
         places, distinct = streams(first, mine)
         if x.shape[0] == 1:
-            sums = integer_dots_with_one(matrix.weights, places, matrix.groups, places, whole, scale, 0)
+            sums = integer_dots_with_one(matrix.weights, places, matrix.groups, places, whole, scale, offset, 0)
             put(y, 0, matrix, places, distinct, sums, added)
         else:
             unpack(wide, matrix.weights, places)
             for row in range(0, x.shape[0], VECTORS):
-                sums = integer_dots_with_several(wide, ALL, matrix.groups, places, whole, scale, row)
+                sums = integer_dots_with_several(wide, ALL, matrix.groups, places, whole, scale, offset, row)
                 put(y, row, matrix, places, distinct, sums, added)
+
+
+@compiled
+def apart_rows(rows, columns):
+    """Whose beginnings do not lie a whole number of pages apart, which processors of AMD take for the same place."""
+    return np.empty((rows, columns + 32), np.float32)[:, :columns]
 
 
 @compiled
@@ -186,64 +199,88 @@ def attend(mixed, projected, cache, slots, places, team):
     keys, values = cache
     _, context, heads, width = keys.shape
     mine = thread_range(heads, team)
-    weights = np.empty((heads, context + WEIGHTS), np.float32)
+    weights = np.empty((VECTORS, heads, context + WEIGHTS), np.float32)
     for row in range(len(slots)):  # all of them first, as rows of one text see each other
         for head in mine:
             key, value = (heads + head) * width, (2 * heads + head) * width
             keys[slots[row], places[row], head] = projected[row, key : key + width]
             values[slots[row], places[row], head] = projected[row, value : value + width]
-    for row in range(len(slots)):
-        query = projected[row, : heads * width].reshape((heads, width))
-        out = mixed[row, : heads * width].reshape((heads, width))
-        weigh(weights, query, keys[slots[row]], places[row] + 1, mine)
-        mix(out, weights, values[slots[row]], places[row] + 1, mine)
+    row = 0
+    while row < len(slots):
+        several = rows_of_a_text(slots, row)
+        weigh(weights, projected[several.start : several.stop], keys[slots[row]], places[row] + 1, mine)
+        mix(mixed[several.start : several.stop], weights, values[slots[row]], places[row] + 1, mine)
+        row = several.stop
+
+
+@compiled
+def rows_of_a_text(slots, first):
+    """From this one on; no more than are multiplied together."""
+    stop = first + 1
+    while stop < min(len(slots), first + VECTORS) and slots[stop] == slots[first]:
+        stop += 1
+    return range(first, stop)
 
 
 @compiled_in_any_order
-def weigh(weights, query, keys, length, heads):
-    # a_t ∝ exp(q·k_t / √d)
-    root = np.float32(math.sqrt(keys.shape[2]))
-    for time in range(0, length, WEIGHTS):
-        four = four_from(time, length)
+def weigh(weights, queries, keys, length, heads):
+    # a_t ∝ exp(q·k_t / √d),   for each row one t more
+    width, rows, longest = keys.shape[2], len(queries), length + len(queries) - 1
+    root = np.float32(math.sqrt(width))
+    for start in range(0, longest, TIMES_AT_ONCE):
         for head in heads:
-            sums = dots_with_one(keys[:, head], four, query[head : head + 1], 0)
-            for number in range(WEIGHTS):
-                prefetch(keys[:, head], time + WEIGHTS + number)
-                weights[head, time + number] = sums[number][0] / root
-    for head in heads:
-        own = weights[head]
-        largest = own[0]
-        for time in range(1, length):
-            largest = max(largest, own[time])
-        total = np.float32(0)
-        for time in range(length):
-            own[time] = exponential(own[time] - largest)
-            total += own[time]
-        for time in range(length):
-            own[time] /= total
-        own[length : length + WEIGHTS] = 0
+            own, query = keys[:, head], queries[:, head * width : (head + 1) * width]
+            for time in range(start, min(start + TIMES_AT_ONCE, longest), WEIGHTS):
+                four = four_from(time, longest)
+                if rows == VECTORS:
+                    keep(weights[:, head, time:], 0, dots_with_several(own, four, query, 0))
+                else:
+                    for row in range(rows):
+                        keep(weights[:, head, time:], row, dots_with_one(own, four, query, row))
+                for number in range(WEIGHTS):
+                    prefetch(own, time + WEIGHTS + number)
+    for row in range(rows):
+        for head in heads:
+            normalise_exponentials(weights[row, head, : longest + WEIGHTS], length + row, root)
+
+
+@compiled
+def keep(weights, first, sums):
+    for number in range(WEIGHTS):
+        for row in range(len(sums[number])):
+            weights[first + row, number] = sums[number][row]
 
 
 @compiled_in_any_order
+def normalise_exponentials(own, length, root):
+    """Those of so many times; the others are 0."""
+    largest = own[0]
+    for time in range(1, length):
+        largest = max(largest, own[time])
+    total = np.float32(0)
+    for time in range(length):
+        own[time] = exponential((own[time] - largest) / root)
+        total += own[time]
+    for time in range(length):
+        own[time] /= total
+    own[length:] = 0
+
+
+@compiled
 def mix(out, weights, values, length, heads):
     # o = Σ_t a_t v_t
-    for head in heads:
-        out[head] = 0
-    for time in range(0, length, WEIGHTS):
-        first, second, third, fourth = four_from(time, length)
+    width, rows, longest = values.shape[2], len(out), length + len(out) - 1
+    out[:, heads.start * width : heads.stop * width] = 0
+    for time in range(0, longest, TIMES_AT_ONCE):
+        stop = min(time + TIMES_AT_ONCE, longest)
         for head in heads:
-            a, b, c, d = values[first, head], values[second, head], values[third, head], values[fourth, head]
-            of_a, of_b, of_c, of_d = (
-                weights[head, time],
-                weights[head, time + 1],
-                weights[head, time + 2],
-                weights[head, time + 3],
-            )
-            for number in range(WEIGHTS):
-                prefetch(values[:, head], time + WEIGHTS + number)
-            sums = out[head]
-            for column in range(len(sums)):
-                sums[column] += of_a * a[column] + of_b * b[column] + of_c * c[column] + of_d * d[column]
+            own, columns = weights[:rows, head], out[:, head * width : (head + 1) * width]
+            if rows == VECTORS:
+                add_several_weighted(columns, own, values[:, head], time, stop)
+            else:
+                for row in range(rows):
+                    one = slice(row, row + 1)
+                    add_one_weighted(columns[one], own[one], values[:, head], time, stop)
 
 
 @compiled

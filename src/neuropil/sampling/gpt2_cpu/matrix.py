@@ -22,8 +22,11 @@ PAIRS = 16
 """Groups in a block: each has two neighbouring columns of every register."""
 REGISTER, BLOCK = 2 * PAIRS, 512
 NIBBLES = 4
-"""Numbers of four bits in a word of sixteen: that at place i holds the columns i, i + 32, i + 64 and i + 96."""
-PACKED = NIBBLES * REGISTER
+"""Numbers of four bits in a word of sixteen: that at place i holds the columns i, i + 32, i + 64 and i + 96, of which
+each number is held as q + 8."""
+PACKED, ZERO = NIBBLES * REGISTER, 8
+PLACES = torch.arange(0, 16, 4, dtype=torch.int16)
+"""Of the numbers in a word: so many bits are below them."""
 BY_GROUP = "row (block register lane pair) -> row (block lane) (register pair)"
 FROM_GROUPS = "row (block lane) (register pair) -> row (block register lane pair)"
 TO_COLUMNS = "row (block lane) -> row (block register lane pair)"
@@ -144,19 +147,15 @@ def nearest_scaled(weight: Float[Tensor, "row group column"]) -> tuple[Tensor, F
 def nibbles(whole: Tensor) -> Tensor:
     """Two numbers from −8 to 7 in each byte."""
     words = rearrange(
-        whole & 15, "row (packed register place) -> register row packed place", place=REGISTER, register=NIBBLES
+        whole + ZERO, "row (packed register place) -> register row packed place", place=REGISTER, register=NIBBLES
     )
     packed = words[0] | words[1] << 4 | words[2] << 8 | words[3] << 12
     return rearrange(packed, "row packed place -> row (packed place)").contiguous().view(torch.uint8)
 
 
 def unpacked(held: Tensor) -> Float[Tensor, "row filled"]:
-    low, high = rearrange(
-        held.to(torch.int16), "row (packed place byte) -> byte row packed place", place=REGISTER, byte=2
-    )
-    words = low | high << 8
-    registers = [(words << up) >> 12 for up in (12, 8, 4, 0)]
-    return rearrange(registers, "register row packed place -> row (packed register place)").float()
+    words = held.flatten().view(torch.int16).view(len(held), 2 * held.shape[1] // PACKED, 1, REGISTER)
+    return ((words >> PLACES[:, None] & 15) - ZERO).flatten(1).float()
 
 
 def filled(columns: int, together: int) -> int:

@@ -84,6 +84,69 @@ def add_products(
             builder.store(builder.fadd(builder.load(place), product, flags=CONTRACT), place)
 
 
+def weighted_sum_of(vectors: int) -> Callable[..., Any]:
+    """`add(out, weights, rows, start, stop)`: to so many rows of `out`, the rows from `start` to `stop` in their order,
+    each times its weight for the row of `out`. Memory is asked for a few rows ahead."""
+
+    def add(typing, out, weights, rows, start, stop):
+        def code(context, builder, signature, arguments):
+            sums, factors, many = (
+                context.make_array(signature.args[i])(context, builder, arguments[i]) for i in range(3)
+            )
+            targets, weight_rows = (
+                [row_pointer(builder, array, INT64(number)) for number in range(vectors)] for array in (sums, factors)
+            )
+            columns = builder.extract_value(sums.shape, 1)
+            twice, whole = (builder.and_(columns, INT64(-lanes)) for lanes in (2 * LANES, LANES))
+            pieces = (INT64(0), twice, LANES, 2), (twice, whole, LANES, 1), (whole, columns, 1, 1)
+            for first, last, lanes, count in pieces:
+                with cgutils.for_range_slice(builder, first, last, INT64(lanes * count), INT64) as (column, _):
+                    places = [builder.add(column, INT64(lanes * number)) for number in range(count)]
+                    add_weighted(builder, targets, weight_rows, many, arguments[3:], places, lanes)
+            return context.get_dummy_value()
+
+        return types.void(out, weights, rows, start, stop), code
+
+    return intrinsic(add)
+
+
+def add_weighted(
+    builder: Any,
+    targets: Sequence[Any],
+    weight_rows: Sequence[Any],
+    many: Any,
+    bounds: Sequence[Any],
+    places: Sequence[Any],
+    lanes: int,
+) -> None:
+    """To so many columns of all targets, from each of these places on."""
+    sums = [
+        [cgutils.alloca_once_value(builder, loaded(builder, target, place, lanes)) for place in places]
+        for target in targets
+    ]
+    with cgutils.for_range_slice(builder, bounds[0], bounds[1], INT64(1), INT64) as (number, _):
+        row, coming = (row_pointer(builder, many, builder.add(number, INT64(ahead))) for ahead in (0, WEIGHTS))
+        ask(builder, builder.gep(coming, [places[0]]))
+        values = [loaded(builder, row, place, lanes) for place in places]
+        for own, weight_row in zip(sums, weight_rows, strict=True):
+            weight = in_all_lanes(builder, loaded(builder, weight_row, number, 1), lanes)
+            for total, value in zip(own, values, strict=True):
+                product = builder.fmul(weight, value, flags=CONTRACT)
+                builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
+    for own, target in zip(sums, targets, strict=True):
+        for total, place in zip(own, places, strict=True):
+            value = builder.load(total)
+            pointer = builder.bitcast(builder.gep(target, [place]), value.type.as_pointer())
+            builder.store(value, pointer, align=4)
+
+
+def in_all_lanes(builder: Any, number: Any, lanes: int) -> Any:
+    if lanes == 1:
+        return number
+    one = builder.insert_element(of_lanes(FLOAT, LANES)(ir.Undefined), number, INT32(0))
+    return builder.shuffle_vector(one, one, of_lanes(INT32, LANES)(None))
+
+
 def of_lanes(number: Any, lanes: int) -> Any:
     return number if lanes == 1 else ir.VectorType(number, lanes)
 
