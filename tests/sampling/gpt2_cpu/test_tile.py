@@ -30,7 +30,8 @@ def products(weights, rows, x):
 @njit
 def weighted_sums(weights, rows, start, stop):
     """Added to ones: for all targets at once, and for each alone."""
-    together, alone = (np.ones((VECTORS, rows.shape[1]), np.float32) for _ in range(2))
+    together = np.ones((VECTORS, rows.shape[1]), np.float32)
+    alone = together.copy()
     add_to_several(together, weights, rows, start, stop)
     for target in range(VECTORS):
         add_to_one(alone[target : target + 1], weights[target : target + 1], rows, start, stop)
