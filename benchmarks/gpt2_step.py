@@ -8,6 +8,7 @@ python -m benchmarks.gpt2_step [float32] [bfloat16]
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -25,11 +26,13 @@ from neuropil.parts.losses import projected_cross_entropy
 from neuropil.runs.environment import environment
 from neuropil.training.allocation import reused_memory
 from neuropil.training.precision import prepare_bfloat16
+from neuropil.training.products import products_by_onednn
 
 BATCH, TIME = 4, 256
 CONFIG = GPT2Config(dropout=0.0, attention_dropout=0.0)
-ROUNDS = {"float32": 6, "bfloat16": 2}
-"""A processor without bfloat16 takes most of a minute for a step with it."""
+PRECISIONS, ROUNDS = ("float32", "bfloat16"), 6
+SLOW, FEW = 20.0, 2
+"""Seconds and rounds where a step takes longer: most of a minute with bfloat16 on a processor that has none."""
 
 
 class Trained(NamedTuple):
@@ -49,11 +52,14 @@ def main(words: Sequence[str] = ()) -> None:
         def steps(name: str, precision: str) -> float:
             return processes[name].submit(step, name, folder, precision).result()
 
-        for precision in words or ROUNDS:
+        for precision in words or PRECISIONS:
             first = {name: steps(name, precision) for name in processes}
+            begun = time.perf_counter()
+            steps("neuropil", precision)
+            rounds = FEW if time.perf_counter() - begun > SLOW else ROUNDS
             print(f"{precision}: loss {', '.join(f'{name} {value:.4f}' for name, value in first.items())}")
             work = {name: partial(steps, name, precision) for name in processes}
-            seconds = alternate(work, ROUNDS[precision])
+            seconds = alternate(work, rounds)
             print(f"Hugging Face / neuropil: {ratio(seconds['Hugging Face'], seconds['neuropil'])}")
             if precision == "float32":
                 peak = matmul_peak()
@@ -84,6 +90,7 @@ def load(name: str, folder: str) -> Trained:
     if name == "neuropil":
         memory.enter_context(reused_memory())
         ours = GPT2(CONFIG).train()
+        memory.enter_context(products_by_onednn(ours))
         ours.load_state_dict(GPT2.from_pretrained(folder).state_dict())  # in memory of its own, as a run has it
         return Trained(lambda: own_loss(ours, tokens), optimizer(ours), memory)
     from transformers import GPT2LMHeadModel

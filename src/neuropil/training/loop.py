@@ -50,6 +50,7 @@ from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.previews import Preview, Previews
+from neuropil.training.products import products_by_onednn
 from neuropil.training.schedules import rate_share
 from neuropil.training.updates import Updates
 from neuropil.training.weights import require_readable
@@ -108,8 +109,10 @@ def fit(
     require_compilable(config, learner.model)
     if config.compile:
         learner.model.compile()
-    memory = reused_memory() if device.type == "cpu" else nullcontext()
-    with memory, torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
+    on_processor = device.type == "cpu"
+    memory = reused_memory() if on_processor else nullcontext()
+    products = products_by_onednn(learner.model) if on_processor else nullcontext()
+    with memory, products, torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
         loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview, world)
         with closing(loop), Display(title, show=show_progress and world.first) as display:
             loop.run(display)

@@ -20,7 +20,7 @@ from neuropil.config import Config, option
 from neuropil.errors import InputError, nearest
 from neuropil.memory import BoundedModel, refused_memory
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
-from neuropil.parts.losses import LOGITS_AT_ONCE
+from neuropil.parts.losses import LOGITS_AT_ONCE, PRODUCT_AT_ONCE
 from neuropil.protocols import Batch, Batches, OptimizerName
 from neuropil.recipes.gpt2 import OWN_DATA
 from neuropil.runs.plan.live_bytes import LiveBytes
@@ -133,12 +133,13 @@ class TransformerShape:
     def logits_bytes(self, tokens: int, number: int, *, gathered: bool = False) -> int:
         """Of the piece of logits that is there at once, and its hidden vectors scaled. In half precision the product,
         what is made single of it and the errors that are made half again, all hidden vectors and the matrix, and, where
-        weights are not gathered in it, a product to add to the gradient."""
+        weights are not gathered in it, a piece of a product to add to the gradient."""
         at_once = min(tokens, max(1, LOGITS_AT_ONCE // self.vocabulary))
         piece = SINGLE * self.vocabulary + number * self.width
         if number == SINGLE:
             return at_once * piece
-        halves = at_once * 2 * self.vocabulary + tokens * self.width + self.tables * (1 if gathered else 2)
+        added = 0 if gathered else min(self.tables, PRODUCT_AT_ONCE)
+        halves = at_once * 2 * self.vocabulary + tokens * self.width + self.tables + added
         return at_once * piece + number * halves
 
     def flops(self, tokens: int, tensor: int, *, recompute: bool) -> float:
