@@ -2,13 +2,17 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from neuropil.training import products
+from neuropil.training.config import TrainingConfig
+from neuropil.training.loop import fit, seconds_per_update
 from neuropil.training.products import LARGE_PRODUCT, REPLACED, products_by_onednn
+from training.learners import DigitBatches, DigitLearner
 
 LARGE = (300, 260, 300)
 """Rows, what is summed over, columns: more than `LARGE_PRODUCT` multiplications."""
@@ -124,6 +128,22 @@ def test_they_are_replaced_as_long_as_anybody_wants_it(counted: list[Tensor]):
     thread.join()
     torch.mm(a, b)
     assert len(counted) == 1
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_training_has_them_and_so_has_its_measurement(
+    measured: bool, counted: list[Tensor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(products, "mkl_holds_back", lambda: True)
+    for name in ("LARGE_WEIGHT", "LARGE_PRODUCT"):
+        monkeypatch.setattr(products, name, 1)
+    config, batches = TrainingConfig(epochs=1), DigitBatches(0, 50)
+    if measured:
+        seconds_per_update(DigitLearner(), batches, config, most_seconds=1e-9)
+    else:
+        fit(DigitLearner(), batches, None, config, seed=0, folder=tmp_path, show_progress=False)
+    assert len(counted) >= 5
+    assert REPLACED.library is None
 
 
 @pytest.mark.parametrize(

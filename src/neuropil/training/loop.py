@@ -109,10 +109,12 @@ def fit(
     require_compilable(config, learner.model)
     if config.compile:
         learner.model.compile()
-    on_processor = device.type == "cpu"
-    memory = reused_memory() if on_processor else nullcontext()
-    products = products_by_onednn(learner.model) if on_processor else nullcontext()
-    with memory, products, torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
+    memory = reused_memory() if device.type == "cpu" else nullcontext()
+    with (
+        memory,
+        products_by_onednn(learner.model),
+        torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []),
+    ):
         loop = _Loop(learner, train, validation, config, seed, folder, device, watch, preview, world)
         with closing(loop), Display(title, show=show_progress and world.first) as display:
             loop.run(display)
@@ -127,7 +129,7 @@ def seconds_per_update(
     train, config = FirstShares(train, processes), replace(config, parallel="auto", tensor_parallel=1)
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         loop = _Loop(learner, train, None, config, 0, Path(folder), next(learner.model.parameters()).device)
-        with closing(loop):
+        with closing(loop), products_by_onednn(learner.model):
             return loop.measure(most_seconds)
 
 

@@ -49,7 +49,7 @@ class Replacements:
 
 def products_by_onednn(model: nn.Module) -> AbstractContextManager[None]:
     """Of large matrices, in all threads, where it is worth while on this processor and for this model."""
-    large = any(each.numel() >= LARGE_WEIGHT for each in model.parameters())
+    large = any(each.device.type == "cpu" and each.numel() >= LARGE_WEIGHT for each in model.parameters())
     return REPLACED if large and mkl_holds_back() else nullcontext()
 
 
