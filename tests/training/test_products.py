@@ -14,6 +14,8 @@ from neuropil.training.loop import fit, seconds_per_update
 from neuropil.training.products import LARGE_PRODUCT, REPLACED, products_by_onednn
 from training.learners import DigitBatches, DigitLearner
 
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of PyTorch has no oneDNN")
+
 LARGE = (300, 260, 300)
 """Rows, what is summed over, columns: more than `LARGE_PRODUCT` multiplications."""
 
