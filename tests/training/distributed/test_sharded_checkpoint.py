@@ -52,7 +52,8 @@ def test_a_run_goes_on_with_other_processes_divided_in_another_way(
     unpickled += groups.run("go_on", 2, data=1, tensor=2, **run)
     [alone] = groups.run("went_on", 1, **run)
     assert alone["steps"] == 6
-    assert alone["difference"] < 1e-11
+    # A gradient that is zero but for rounding, as that of a key's bias, is 1e-16; Adam makes 0.01 · 1e-16 / 1e-8 of it.
+    assert alone["difference"] < 1e-10
     assert not any(unpickled)
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".safetensors", ".json"}
     assert [path.name for path in (tmp_path / "checkpoint").iterdir()] == ["step-6"]  # those before are gone

@@ -2,8 +2,9 @@ import pytest
 
 from training.distributed.forked import ForkedGroups
 
-CLOSE = 1e-11
-"""In double precision."""
+CLOSE = 1e-10
+"""In double precision. A gradient that is zero but for rounding, as that of a key's bias, is 1e-16; Adam makes
+0.01 · 1e-16 / 1e-8 of it."""
 
 
 @pytest.mark.parametrize(("processes", "system"), [(2, "bert"), (4, "gpt2")])

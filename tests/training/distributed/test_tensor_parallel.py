@@ -2,7 +2,7 @@ import pytest
 
 from training.distributed.forked import ForkedGroups
 
-CLOSE = 1e-11
+CLOSE = 1e-10
 """In double precision."""
 
 
