@@ -98,10 +98,10 @@ PATHS = ("/", "/runs", "/system/lstm", "/view/lif", "/source/models/lif.py")
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_is_accessible_in_light_and_dark(lab: Any, page: Any, path: str):
+    page.goto(lab.link(path))
+    page.locator("h1").wait_for()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        page.goto(lab.link(path))
-        page.locator("h1").wait_for()
         found = Axe().run(page).response["violations"]
         assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], scheme
 

@@ -111,10 +111,10 @@ def test_a_typed_text_and_a_link_open_the_same_number(lab: Any, page: Any, text_
 
 def test_the_view_is_accessible_and_fits_a_phone(lab: Any, page: Any, digit: Run):
     page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(lab.link("/view/products", run="mlp"))
+    page.locator(".view[data-ready]").wait_for()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        page.goto(lab.link("/view/products", run="mlp"))
-        page.locator(".view[data-ready]").wait_for()
         found = Axe().run(page).response["violations"]
         assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], scheme
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
