@@ -24,9 +24,9 @@ from benchmarks.transformer_step import matmul_peak
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.parts.losses import projected_cross_entropy
 from neuropil.runs.environment import environment
-from neuropil.training.allocation import reused_memory
+from neuropil.training.cpu.allocation import reused_memory
+from neuropil.training.cpu.products import products_by_onednn
 from neuropil.training.precision import prepare_bfloat16
-from neuropil.training.products import products_by_onednn
 
 BATCH, TIME = 4, 256
 CONFIG = GPT2Config(dropout=0.0, attention_dropout=0.0)

@@ -30,7 +30,6 @@ from neuropil.protocols import (
     StatefulLearner,
     WatchfulLearner,
 )
-from neuropil.training.allocation import reused_memory
 from neuropil.training.averages import WeightAverage
 from neuropil.training.checkpoint import restored
 from neuropil.training.config import (
@@ -40,6 +39,8 @@ from neuropil.training.config import (
     require_compilable,
     require_monitor,
 )
+from neuropil.training.cpu.allocation import reused_memory
+from neuropil.training.cpu.products import products_by_onednn
 from neuropil.training.distributed.agreement import Agreement
 from neuropil.training.distributed.learner_state import begin_together, gathered_state, own_state
 from neuropil.training.distributed.placement import place
@@ -50,7 +51,6 @@ from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row, Watch
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.previews import Preview, Previews
-from neuropil.training.products import products_by_onednn
 from neuropil.training.schedules import rate_share
 from neuropil.training.updates import Updates
 from neuropil.training.weights import require_readable

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -82,19 +82,25 @@ def require_restarted_alike(words: Sequence[str], checkpoint: str, rank: int, fo
     assert steps[0] == steps[1]
 
 
+def said_until(stop: Callable[[subprocess.Popen[bytes]], None], launch: list[str], folder: Path) -> str:
+    """What a launch printed that was stopped so, once `my run` had a checkpoint, and ended with an error."""
+    with (folder / "said").open("w") as said:
+        running = subprocess.Popen(launch, cwd=folder, env=environment(), stdout=said, stderr=said)
+        deadline = time.monotonic() + MOST_SECONDS
+        while not (folder / "my run/checkpoint.safetensors").exists() and time.monotonic() < deadline:
+            assert running.poll() is None, (folder / "said").read_text()
+            time.sleep(0.05)
+        stop(running)
+        assert running.wait() == 1
+    return (folder / "said").read_text()
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_where_a_worker_is_killed_another_says_once_how_to_go_on(rank: int, tmp_path: Path):
     words = [*TRAIN, "--epochs", "2000", "--no-report", "--checkpoint-seconds", "0.1", "--out", "my run"]
     launch = [*TORCHRUN, "--nproc-per-node", "2", "-m", "neuropil", *words]
-    with (tmp_path / "said").open("w") as said:
-        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
-        deadline = time.monotonic() + MOST_SECONDS
-        while not (tmp_path / "my run/checkpoint.safetensors").exists() and time.monotonic() < deadline:
-            assert running.poll() is None, (tmp_path / "said").read_text()
-            time.sleep(0.05)
-        os.kill(worker(running.pid, rank), signal.SIGKILL)
-        assert running.wait() == 1
-    lines = [line for line in (tmp_path / "said").read_text().splitlines() if "neuropil: " in line]
+    printed = said_until(lambda running: os.kill(worker(running.pid, rank), signal.SIGKILL), launch, tmp_path)
+    lines = [line for line in printed.splitlines() if "neuropil: " in line]
     assert [line[line.index("neuropil: ") :] for line in lines] == [
         "neuropil: a run needs all of its processes, but got one that ended: see what it said, "
         "and go on with `torchrun --standalone --nproc-per-node 2 -m neuropil resume 'my run'`."
@@ -106,15 +112,11 @@ def test_a_signal_stops_all_with_a_checkpoint_and_rank_0_says_so(to: str, last: 
     """As docs/guide/many-machines.md says: what torchrun itself prints at the end depends on who got the signal."""
     words = [*TRAIN, "--epochs", "2000", "--no-report", "--checkpoint-seconds", "0.1", "--out", "my run"]
     launch = [*TORCHRUN, "--standalone", "--nproc-per-node", "2", "-m", "neuropil", *words]
-    with (tmp_path / "said").open("w") as said:
-        running = subprocess.Popen(launch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
-        deadline = time.monotonic() + MOST_SECONDS
-        while not (tmp_path / "my run/checkpoint.safetensors").exists() and time.monotonic() < deadline:
-            assert running.poll() is None, (tmp_path / "said").read_text()
-            time.sleep(0.05)
+
+    def stop(running: subprocess.Popen[bytes]) -> None:
         os.kill(running.pid if to == "agent" else worker(running.pid, 1), signal.SIGTERM)
-        assert running.wait() == 1
-    printed = (tmp_path / "said").read_text()
+
+    printed = said_until(stop, launch, tmp_path)
     (line,) = [each for each in printed.splitlines() if each.startswith("neuropil: ")]
     step = saved_step(tmp_path / "my run")
     assert line == (

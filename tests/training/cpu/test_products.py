@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuropil.training import products
 from neuropil.training.config import TrainingConfig
+from neuropil.training.cpu import products
+from neuropil.training.cpu.products import LARGE_PRODUCT, REPLACED, products_by_onednn
 from neuropil.training.loop import fit, seconds_per_update
-from neuropil.training.products import LARGE_PRODUCT, REPLACED, products_by_onednn
 from training.learners import DigitBatches, DigitLearner
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of PyTorch has no oneDNN")

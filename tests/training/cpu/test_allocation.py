@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from neuropil.training.allocation import LARGEST_THRESHOLD, OWN_CHOICE
+from neuropil.training.cpu.allocation import LARGEST_THRESHOLD, OWN_CHOICE
 
 BLOCKS, BYTES = 8, LARGEST_THRESHOLD // 2
 PAGES = BLOCKS * BYTES // resource.getpagesize()
@@ -16,7 +16,7 @@ PROGRAM = f"""
 import resource
 from pathlib import Path
 import torch
-from neuropil.training.allocation import reused_memory
+from neuropil.training.cpu.allocation import reused_memory
 
 def activations():
     return [torch.empty({BYTES}, dtype=torch.uint8).fill_(1) for _ in range({BLOCKS})]
