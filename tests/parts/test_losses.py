@@ -200,6 +200,23 @@ def test_a_projection_in_half_precision_is_measured_in_single():
 
 
 @pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("at_once", [1, 5, 20, 10_000])
+def test_a_gradient_in_half_precision_is_the_same_in_any_pieces(at_once: int, monkeypatch: pytest.MonkeyPatch):
+    def gradient() -> Tensor:
+        hidden, weight, target = (x.detach() for x in projection(64, 9))
+        single = weight.float().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16):
+            projected_cross_entropy(hidden.float(), single, target).backward()
+        assert single.grad is not None
+        return single.grad
+
+    monkeypatch.setattr(losses, "LOGITS_AT_ONCE", 9 * 16)  # the second piece of logits is added to the first
+    whole = gradient()
+    monkeypatch.setattr(losses, "PRODUCT_AT_ONCE", at_once)
+    torch.testing.assert_close(gradient(), whole, atol=0.01 * whole.abs().max().item(), rtol=0.02)
+
+
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_all_three_products_are_in_its_precision_and_the_sum_over_pieces_is_not():
     class Products(TorchDispatchMode):
         def __init__(self):
