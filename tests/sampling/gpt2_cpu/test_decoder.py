@@ -49,8 +49,7 @@ def logits(decoder: FastDecoder, tokens: Tensor, prompt: int) -> Tensor:
 
 @torch.no_grad()
 def rounded(model: GPT2, precision: Precision) -> GPT2:
-    """The same model with every matrix rounded as its name says, by the definition, and where the matrices are of whole
-    numbers, what they are multiplied with too."""
+    """The same model with every matrix rounded as its name says, by the definition."""
     matrices = [model.tokens.weight, *(p for name, p in model.blocks.named_parameters() if p.ndim == 2)]
     for matrix in matrices if model.config.tied else [*matrices, model.output.weight]:
         if precision == "bfloat16":
@@ -61,29 +60,32 @@ def rounded(model: GPT2, precision: Precision) -> GPT2:
         elif precision == "int4":
             for group in groups_of(matrix.shape[1]):
                 matrix[:, group] = in_four_bits(matrix[:, group])
-    if precision in ("int8", "int4"):
-        model.norm.register_forward_hook(lambda module, entered, x: in_sixteen_bits(cast(Tensor, x)))
-        for block in model.blocks:
-            attention, feed_forward = block.attention, block.feed_forward
-            for module in (attention.projection, attention.output, feed_forward.inner, feed_forward.outer):
-                module.register_forward_pre_hook(lambda module, entered: in_sixteen_bits(entered[0]))
     return model
 
 
-def in_sixteen_bits(x: Tensor) -> Tensor:
-    """Every group by itself, from -32767 to 32767."""
+def round_what_enters(model: GPT2) -> None:
+    """Every matrix."""
+    model.norm.register_forward_hook(lambda module, entered, x: in_eight_bits(cast(Tensor, x)))
+    for block in model.blocks:
+        attention, feed_forward = block.attention, block.feed_forward
+        for module in (attention.projection, attention.output, feed_forward.inner, feed_forward.outer):
+            module.register_forward_pre_hook(lambda module, entered: in_eight_bits(entered[0]))
+
+
+def in_eight_bits(x: Tensor) -> Tensor:
+    """Every group by itself, from -127 to 127."""
     x = x.clone()
     for group in groups_of(x.shape[-1]):
-        scale = x[..., group].abs().amax(-1, keepdim=True) / 32767
+        scale = x[..., group].abs().amax(-1, keepdim=True) / 127
         x[..., group] = torch.round(x[..., group] / scale.where(scale > 0, 1)) * scale
     return x
 
 
 def groups_of(columns: int) -> list[list[int]]:
-    """Places with the same half among 32, in each 512."""
+    """Places with the same quarter among 64, in each 512."""
     groups: dict[tuple[int, int], list[int]] = {}
     for column in range(columns):
-        groups.setdefault((column // 512, column % 32 // 2), []).append(column)
+        groups.setdefault((column // 512, column % 64 // 4), []).append(column)
     return [*groups.values()]
 
 
@@ -125,7 +127,14 @@ def test_logits_are_those_of_the_model_with_weights_of_that_precision(
     tokens = texts(model, 12)
     ours = logits(FastDecoder(model, precision), tokens, prompt)
     with torch.no_grad():
-        torch.testing.assert_close(ours, rounded(model, precision)(tokens)[:, prompt - 1 :], atol=1e-4, rtol=1e-4)
+        expected = rounded(model, precision)(tokens)[:, prompt - 1 :]
+        if precision in ("float32", "bfloat16"):
+            torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
+            return
+        round_what_enters(model)
+        also = model(tokens)[:, prompt - 1 :]
+    # A last bit may decide where an activation is rounded to, which changes no more than rounding them all does.
+    assert (ours - also).norm() <= 1e-4 * also.norm() + 2 * (also - expected).norm()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -133,11 +142,10 @@ def test_greedy_tokens_are_those_of_reading_everything_again(precision: Precisio
     model = gpt2(context=128, vocabulary_size=300)
     decoder, tokens = FastDecoder(model, precision), texts(model, 5)
     state, entering, written = decoder.begin(), tokens, tokens
-    rounded(model, precision)
     for _ in range(100):
-        entering = decoder.step(entering, state).argmax(-1, keepdim=True)
-        with torch.no_grad():
-            assert entering.item() == model(written)[0, -1].argmax().item()
+        after = decoder.step(entering, state)
+        assert torch.equal(after, decoder.step(written, decoder.begin()))
+        entering = after.argmax(-1, keepdim=True)
         written = torch.cat([written, entering], 1)
 
 
@@ -216,7 +224,8 @@ def test_without_numba_it_says_so_and_decodes_all_the_same(precision: Precision,
         "decoding is slower than it could be, because its kernel cannot be compiled: "
         "import of neuropil.sampling.gpt2_cpu.kernel halted; None in sys.modules"
     ]
-    torch.testing.assert_close(logits(decoder, tokens, 4), expected, atol=1e-4, rtol=1e-4)
+    difference = (logits(decoder, tokens, 4) - expected).norm() / expected.norm()
+    assert difference < (1e-5 if precision in ("float32", "bfloat16") else 0.02)  # where a last bit decides a rounding
 
 
 def test_its_only_row_can_be_kept_or_dropped_but_not_repeated():

@@ -3,7 +3,7 @@
     seconds for a token  ≥  bytes of all weights / bytes a second that the memory delivers
 
 Hence fewer bytes are faster. `matrix.py` says how weights are held in float32, bfloat16, int8 and int4. What whole
-numbers are multiplied with is rounded to 16 bits, in groups with a scale each; everything else (sums, norms, biases,
+numbers are multiplied with is rounded to 8 bits, in groups with a scale each; everything else (sums, norms, biases,
 the keys and values of attention) is single precision always. Where there is no Numba, PyTorch computes with widened
 weights.
 """

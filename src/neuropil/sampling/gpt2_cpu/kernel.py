@@ -7,8 +7,7 @@
 The rows of x are the newest tokens of different texts, or a piece of one. For one row every product is one of a matrix
 and a vector, which takes as long as it takes to read the matrix; and sixteen take little more than the arithmetic. The
 rows of a matrix are dealt out to a team of threads, each of which streams through its own, and a weight is widened in
-the register where it is used, to single precision or to a whole number of 16 bits. All members run the same function
-and meet after each product.
+the register where it is used. All members run the same function and meet after each product.
 
 An output is computed by one member, in an order that depends on its own row alone: neither the number of threads nor
 what else is read in the same step changes a bit, and it is all the same to a text in which pieces it is read.
@@ -29,8 +28,8 @@ from numba.typed.typedlist import List
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
-from neuropil.sampling.gpt2_cpu.integer_tile import integer_dots_with, num_groups, round_rows, unpack
-from neuropil.sampling.gpt2_cpu.matrix import PACKED
+from neuropil.sampling.gpt2_cpu.integer_tile import UNPACKED, WHOLE, integer_dots_with, num_groups, round_rows, unpack
+from neuropil.sampling.gpt2_cpu.matrix import PACKED, ZERO_OF_BYTES, ZERO_OF_NIBBLES
 from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of, widen
 
 ERRORS = (NumbaError, OSError, RuntimeError)
@@ -43,7 +42,6 @@ integer_dots_with_one, integer_dots_with_several = integer_dots_with(1), integer
 add_one_weighted, add_several_weighted = weighted_sum_of(1), weighted_sum_of(VECTORS)
 TIMES_AT_ONCE = 32
 """Of a text, whose values are mixed for one head after the other: so many lie in the nearest cache."""
-INTEGERS = (types.int8, types.uint8)
 ALL = tuple(range(WEIGHTS))
 
 
@@ -62,8 +60,10 @@ def linear(y, matrix, x, added, team):
 
 @overload(linear)
 def linear_for(y, matrix, x, added, team):
-    if matrix.types[0].dtype in INTEGERS:
-        return lambda y, matrix, x, added, team: integer_linear(y, matrix, x, added, team)
+    weights, _, _, groups, *_ = matrix.types
+    if weights.dtype == types.uint8:
+        zero = ZERO_OF_NIBBLES if groups.dtype == types.uint16 else ZERO_OF_BYTES
+        return lambda y, matrix, x, added, team: integer_linear(y, matrix, x, added, zero, team)
     return lambda y, matrix, x, added, team: float_linear(y, matrix, x, added, team)
 
 
@@ -90,21 +90,21 @@ def float_linear(y, matrix, x, added, team):
 
 
 @compiled
-def integer_linear(y, matrix, x, added, team):
+def integer_linear(y, matrix, x, added, zero, team):
     mine = thread_range(matrix.weights.shape[0], team)
     columns = (matrix.columns + PACKED - 1) // PACKED * PACKED
-    whole = np.empty((x.shape[0], columns), np.int16)
+    whole = np.empty((x.shape[0], columns), WHOLE)
     scale = np.empty((x.shape[0], num_groups(columns)), np.float32)
     offset = np.empty(scale.shape, np.int32)
-    wide = np.empty((WEIGHTS, columns if x.shape[0] > 1 else 0), np.int16)
-    round_rows(whole, scale, offset, x, matrix.columns)
+    wide = np.empty((WEIGHTS, columns if x.shape[0] > 1 else 0), UNPACKED)
+    round_rows(whole, scale, offset, x, matrix.columns, zero)
     for first in range(mine.start, mine.start + apart(mine)):
         places, distinct = streams(first, mine)
         if x.shape[0] == 1:
             sums = integer_dots_with_one(matrix.weights, places, matrix.groups, places, whole, scale, offset, 0)
             put(y, 0, matrix, places, distinct, sums, added)
         else:
-            unpack(wide, matrix.weights, places)
+            unpack(wide, matrix.weights, places, matrix.groups)
             for row in range(0, x.shape[0], VECTORS):
                 sums = integer_dots_with_several(wide, ALL, matrix.groups, places, whole, scale, offset, row)
                 put(y, row, matrix, places, distinct, sums, added)

@@ -6,7 +6,8 @@
     int4        W_ij ≈ s_ig · q_ij,  q_ij from −8 to 7,  s_ig in bfloat16 and of the scales tried that with the least
                 squared error, for every group of 32 columns
 
-Columns are grouped as the kernel sums them: in a block of 512, those with the same half of their place among 32.
+Columns are grouped as the kernel sums them: in a block of 512, those with the same quarter of their place among 64.
+Whole numbers are held without a sign, q + 128 and q + 8.
 """
 
 from typing import NamedTuple
@@ -14,25 +15,24 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Int8
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-PAIRS = 16
-"""Groups in a block: each has two neighbouring columns of every register."""
-REGISTER, BLOCK = 2 * PAIRS, 512
-NIBBLES = 4
-"""Numbers of four bits in a word of sixteen: that at place i holds the columns i, i + 32, i + 64 and i + 96, of which
-each number is held as q + 8."""
-PACKED, ZERO = NIBBLES * REGISTER, 8
-PLACES = torch.arange(0, 16, 4, dtype=torch.int16)
-"""Of the numbers in a word: so many bits are below them."""
-BY_GROUP = "row (block register lane pair) -> row (block lane) (register pair)"
-FROM_GROUPS = "row (block lane) (register pair) -> row (block register lane pair)"
-TO_COLUMNS = "row (block lane) -> row (block register lane pair)"
-IN_BLOCK = {"lane": PAIRS, "pair": 2}
-LARGEST, TINY = 32767, 1e-30
-"""Of numbers in 16 bits; and where a group of single ones is too small to be told from zero."""
+QUADS = 16
+"""Groups in a block: each has four neighbouring columns of every register."""
+REGISTER, BLOCK = 4 * QUADS, 512
+PACKED = 2 * REGISTER
+"""Columns of a register of numbers of four bits: the byte at place i holds the columns i, in its lower half, and
+i + 64."""
+ZERO_OF_BYTES, ZERO_OF_NIBBLES = 128, 8
+"""What zero is held as."""
+BY_GROUP = "row (block register lane quad) -> row (block lane) (register quad)"
+FROM_GROUPS = "row (block lane) (register quad) -> row (block register lane quad)"
+TO_COLUMNS = "row (block lane) -> row (block register lane quad)"
+IN_BLOCK = {"lane": QUADS, "quad": 4}
+LARGEST, TINY = 127, 1e-30
+"""Of numbers in 8 bits; and where a group of single ones is too small to be told from zero."""
 ROWS_AT_ONCE = 64
 """Of a matrix that is rounded: what is made of them stays in the processor's cache."""
 LEVELS = (-8.5, -8.0, -7.5, -7.0)
@@ -41,7 +41,8 @@ LEVELS = (-8.5, -8.0, -7.5, -7.0)
 
 class Matrix(NamedTuple):
     """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, unknown to NumPy, is kept as uint16, and int4
-    in bytes, each column of which is multiplied with its group's factor too. Whole numbers are filled up with zeros."""
+    two in a byte, each column of which is multiplied with its group's factor too. Whole numbers are filled up with
+    zeros."""
 
     weights: np.ndarray
     scale: np.ndarray
@@ -54,17 +55,17 @@ class Matrix(NamedTuple):
     def widened(self, rows: Tensor | slice = slice(None)) -> Float[Tensor, "output input"]:
         """These rows in single precision; float32 is not copied, if all are asked for."""
         weights = torch.from_numpy(self.weights)[rows]
-        if weights.dtype == torch.int8:
-            return weights[:, : self.columns].float() * torch.from_numpy(self.scale)[rows, None]
-        if weights.dtype == torch.uint8:
+        if self.groups.dtype == np.uint16:
             factors = torch.from_numpy(self.groups)[rows].view(torch.bfloat16).float()
             factors = repeat(factors, TO_COLUMNS, register=BLOCK // REGISTER, **IN_BLOCK)
             return unpacked(weights)[:, : self.columns] * factors[:, : self.columns]
+        if weights.dtype == torch.uint8:
+            return (weights[:, : self.columns].float() - ZERO_OF_BYTES) * torch.from_numpy(self.scale)[rows, None]
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
         """By PyTorch, once weights are wide."""
-        x = in_sixteen_bits(x) if self.is_whole else x
+        x = in_eight_bits(x) if self.is_whole else x
         return F.linear(x, torch.from_numpy(self.weights), torch.from_numpy(self.bias))
 
 
@@ -86,16 +87,17 @@ def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
 
 
 def widened(matrix: Matrix) -> Matrix:
-    return matrix._replace(weights=matrix.widened().numpy(), scale=np.ones_like(matrix.scale))
+    groups = np.empty((0, 0), np.float32)
+    return matrix._replace(weights=matrix.widened().numpy(), scale=np.ones_like(matrix.scale), groups=groups)
 
 
-def rounded(weight: Float[Tensor, "output input"]) -> tuple[Int8[Tensor, "output filled"], Float[Tensor, " output"]]:
+def rounded(weight: Float[Tensor, "output input"]) -> tuple[UInt8[Tensor, "output filled"], Float[Tensor, " output"]]:
     # s_i = max_j |W_ij| / 127,   q_ij = round(W_ij / s_i)
     scale = weight.float().abs().amax(1) / 127 if weight.numel() else weight.new_ones(len(weight)).float()
     scale = torch.where(scale > 0, scale, 1)
-    whole = torch.zeros(len(weight), filled(weight.shape[1], PACKED), dtype=torch.int8)
+    whole = torch.full((len(weight), filled(weight.shape[1], PACKED)), ZERO_OF_BYTES, dtype=torch.uint8)
     for target, rows, s in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (whole, weight, scale)), strict=True):
-        target[:, : rows.shape[1]] = (rows.float() / s[:, None]).round_()
+        target[:, : rows.shape[1]] = (rows.float() / s[:, None]).round_().add_(ZERO_OF_BYTES)
     return whole, scale
 
 
@@ -104,11 +106,11 @@ def rounded_by_groups(weight: Float[Tensor, "output input"]) -> tuple[Tensor, Te
     columns = weight.shape[1]
     blocks = filled(columns, BLOCK)
     held = torch.zeros(len(weight), filled(columns, PACKED) // 2, dtype=torch.uint8)
-    groups = torch.zeros(len(weight), blocks // REGISTER, dtype=torch.bfloat16)
+    groups = torch.zeros(len(weight), blocks // BLOCK * QUADS, dtype=torch.bfloat16)
     for target, factors, rows in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (held, groups, weight)), strict=True):
         whole, factor = nearest_scaled(by_group(rows.float()))
         factors.copy_(factor)
-        target.copy_(nibbles(from_groups(whole)[:, : filled(columns, PACKED)].to(torch.int16)))
+        target.copy_(nibbles(from_groups(whole)[:, : filled(columns, PACKED)].to(torch.int8)))
     return held, groups.view(torch.uint16)
 
 
@@ -122,8 +124,8 @@ def from_groups(grouped: Float[Tensor, "row group member"]) -> Float[Tensor, "ro
     return rearrange(grouped, FROM_GROUPS, register=BLOCK // REGISTER, **IN_BLOCK)
 
 
-def in_sixteen_bits(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
-    """x_j ≈ a_g p_j with whole numbers p_j of 16 bits, as the kernel rounds it."""
+def in_eight_bits(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
+    """x_j ≈ a_g p_j with whole numbers p_j of 8 bits, as the kernel rounds it."""
     grouped = by_group(x)
     size = grouped.abs().amax(-1, keepdim=True)
     whole = (grouped * torch.where(size > TINY, LARGEST / size, 0)).round_()
@@ -146,16 +148,15 @@ def nearest_scaled(weight: Float[Tensor, "row group column"]) -> tuple[Tensor, F
 
 def nibbles(whole: Tensor) -> Tensor:
     """Two numbers from −8 to 7 in each byte."""
-    words = rearrange(
-        whole + ZERO, "row (packed register place) -> register row packed place", place=REGISTER, register=NIBBLES
-    )
-    packed = words[0] | words[1] << 4 | words[2] << 8 | words[3] << 12
-    return rearrange(packed, "row packed place -> row (packed place)").contiguous().view(torch.uint8)
+    held = (whole + ZERO_OF_NIBBLES).to(torch.uint8)
+    lower, upper = rearrange(held, "row (packed half place) -> half row (packed place)", half=2, place=REGISTER)
+    return lower | upper << 4
 
 
 def unpacked(held: Tensor) -> Float[Tensor, "row filled"]:
-    words = held.flatten().view(torch.int16).view(len(held), 2 * held.shape[1] // PACKED, 1, REGISTER)
-    return ((words >> PLACES[:, None] & 15) - ZERO).flatten(1).float()
+    places = rearrange(held, "row (packed place) -> row packed place", place=REGISTER)
+    halves = torch.stack([places & 15, places >> 4], 2)
+    return halves.flatten(1).float() - ZERO_OF_NIBBLES
 
 
 def filled(columns: int, together: int) -> int:
