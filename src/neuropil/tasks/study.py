@@ -20,7 +20,7 @@ from neuropil.errors import DivergedError, InputError
 from neuropil.files import replacing
 from neuropil.inspection.report.page import Section
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.parts.threads.team import one_thread
+from neuropil.parts.threads.pytorch_threads import one_thread
 from neuropil.progress import Display
 from neuropil.protocols import Batches, Learner
 from neuropil.randomness import initialised

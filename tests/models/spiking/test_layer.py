@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
 from neuropil.models.spiking.layer import SpikingLayerConfig, fire, fire_sum, in_steps
-from neuropil.parts.threads.team import torch_threads
+from neuropil.parts.threads.pytorch_threads import torch_threads
 
 
 def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> SpikingLayerConfig:

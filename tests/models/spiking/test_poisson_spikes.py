@@ -3,7 +3,7 @@
 import torch
 
 from neuropil.models.spiking.poisson_spikes import poisson_spikes
-from neuropil.parts.threads.team import torch_threads
+from neuropil.parts.threads.pytorch_threads import torch_threads
 
 
 def test_spikes_come_at_their_rates():

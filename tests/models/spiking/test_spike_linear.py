@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from neuropil.errors import InputError
 from neuropil.models.spiking import spike_linear
 from neuropil.models.spiking.spike_linear import SpikeLinear, SpikeProduct, find_spikes
-from neuropil.parts.threads.team import torch_threads
+from neuropil.parts.threads.pytorch_threads import torch_threads
 
 
 def spikes_of(density: float, shape: tuple[int, ...] = (25, 16, 70), value: float = 1.0) -> Tensor:

@@ -79,7 +79,7 @@ from neuropil.models.spiking.description import SpikeSource as SpikeSource
 from neuropil.models.spiking.description import SpikingNetwork as SpikingNetwork
 from neuropil.models.spiking.same_wiring import require_same_wiring
 from neuropil.models.spiking.wiring import Synapses as Synapses
-from neuropil.parts.threads.team import TeamMember
+from neuropil.parts.threads.team import members_of_team
 from neuropil.randomness import mix
 
 __doc__ = f"{__doc__}\n{list_keys(KEYS.sections)}"
@@ -226,12 +226,11 @@ class SpikingSimulator:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Every member is a thread, none of them the caller's, which listens to the keyboard and reports progress."""
         control = kernel.Control(np.full(1, self.step), np.zeros(1, np.int64), np.zeros(2, np.int64))
-        arrived = np.zeros(1, np.int64)
         parts = (self._groups, self._neurons, self._ports, self._wires, self._plastic, self._drives, watch, control)
         with ThreadPoolExecutor(self.members) as pool:
             futures = [
-                pool.submit(kernel.run, self.step, num_steps, *parts, TeamMember(member, self.members, arrived))
-                for member in range(self.members)
+                pool.submit(kernel.run, self.step, num_steps, *parts, member)
+                for member in members_of_team(self.members)
             ]
             try:
                 while wait(futures, timeout=None if progress is None else PROGRESS_INTERVAL).not_done:

@@ -19,7 +19,8 @@ from neuropil.config import Config, option
 from neuropil.data.words.dataset import EncodedWords
 from neuropil.models.word2vec.kernel import ALWAYS, CHUNK, Sampler, fill_aliases, learn, sample_chunk
 from neuropil.models.word2vec.network import NO_WORD, FullSoftmax, Word2Vec, negative_sampling_loss, share_below
-from neuropil.parts.threads.team import one_thread, team_of, torch_threads
+from neuropil.parts.threads.pytorch_threads import one_thread, torch_threads
+from neuropil.parts.threads.team import team_of
 from neuropil.protocols import Batch, ChunkLosses
 from neuropil.randomness import mix, seeded
 

@@ -4,7 +4,8 @@
         work(thread_range(size, team))    each its own part
         barrier(team)                     nobody goes on before all have arrived
 
-`team` is a `neuropil.parts.threads.team.TeamMember`. A barrier takes some tenths of a microsecond on free cores."""
+`team` is a `neuropil.parts.threads.team.TeamMember`. A barrier takes some tenths of a microsecond on free cores, and
+nobody waits at one for a member that has failed."""
 
 import sys
 from typing import Any
@@ -55,7 +56,19 @@ def barrier(team):
         while atomic_load(team.arrived) < full:
             spins += 1
             if spins > SPINS:
+                if atomic_load(team.left):
+                    return
                 yield_thread()
+
+
+@compiled
+def awaited(counter, count, looks):
+    """Whether the counter gets so far while this thread looks so many times; in between, others may have its core."""
+    for _ in range(looks):
+        if atomic_load(counter) >= count:
+            return True
+        yield_thread()
+    return False
 
 
 @compiled

@@ -1,31 +1,21 @@
-"""Threads: PyTorch on one, and teams that run a compiled function together."""
+"""Teams of threads that run a function together; most are compiled, and meet at barriers.
 
+This file needs Numba, and is imported only where it is used."""
+
+import itertools
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+import threading
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
+from neuropil.parts.threads.barrier import awaited
 
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def one_thread() -> AbstractContextManager[None]:
-    """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times
-    over where another program or team of threads wants their cores: after each piece of work they spin for
-    milliseconds."""
-    return torch_threads(1)
+LOOKS = 1_000
+"""How often a thread looks for its next work before it sleeps: for some tenths of a millisecond, within which a decoder
+has its next token. To be woken takes a sixth of that."""
 
 
 class TeamMember(NamedTuple):
@@ -35,28 +25,74 @@ class TeamMember(NamedTuple):
     members: int
     arrived: np.ndarray
     """Counts the arrivals of all members at barriers."""
+    left: np.ndarray
+    """Whether one has failed, for whom nobody is to wait."""
+
+
+def members_of_team(count: int) -> list[TeamMember]:
+    arrived, left = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    return [TeamMember(member, count, arrived, left) for member in range(count)]
 
 
 class ThreadTeam:
-    """Threads that run the same function at the same time. The caller's is none of them: an interrupt from the keyboard
-    can end it at any point, and the others would wait for it in vain."""
+    """Threads that run the same function at the same time. The caller's is the first of them; where an interrupt from
+    the keyboard ends it, the others wait for it no longer."""
 
     def __init__(self, members: int):
-        arrived = np.zeros(1, np.int64)
-        self.members = [TeamMember(member, members, arrived) for member in range(members)]
-        self.leader, self.others = ThreadPoolExecutor(1), ThreadPoolExecutor(max(members - 1, 1))
+        self.members = members_of_team(members)
+        self._turn, self._awake = threading.Lock(), threading.Event()
+        self._calls, self._finished = np.zeros(1, np.int64), np.zeros(members, np.int64)
+        """How many there were, and the last that each member has come to the end of."""
+        self._work: Callable[[TeamMember], None] = rest
+        self._failures: list[BaseException] = []
+        awaited(self._calls, 0, 1)  # compiles, or loads what was compiled
+        for member in self.members[1:]:
+            threading.Thread(target=self._serve, args=(member,), daemon=True).start()
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
         if len(self.members) == 1:
             function(*arguments, self.members[0])
-        else:
-            self.leader.submit(self._lead, function, *arguments).result()
+            return
+        with self._turn:
+            self._finish()  # if an interrupt from the keyboard came as it waited
+            self.members[0].arrived[0] = self.members[0].left[0] = 0
+            self._work, self._failures = partial(function, *arguments), []
+            try:
+                self._awake.set()
+                self._calls[0] += 1
+                self._work(self.members[0])
+            except BaseException:
+                self.members[0].left[0] = 1
+                raise
+            finally:
+                self._awake.clear()
+                self._finish()
+            if self._failures:
+                raise self._failures[0]
 
-    def _lead(self, function: Callable[..., None], *arguments: Any) -> None:
-        others = [self.others.submit(function, *arguments, member) for member in self.members[1:]]
-        function(*arguments, self.members[0])
-        for other in others:
-            other.result()
+    def _finish(self) -> None:
+        for member in range(1, len(self.members)):
+            while not awaited(self._finished[member:], self._calls[0], LOOKS):
+                pass
+        self._work = rest  # what it worked with may be freed
+
+    def _serve(self, member: TeamMember) -> None:
+        for call in itertools.count(1):
+            while not awaited(self._calls, call, LOOKS):
+                self._awake.wait()
+            self._do(member)
+            self._finished[member.member] = call
+
+    def _do(self, member: TeamMember) -> None:
+        try:
+            self._work(member)
+        except BaseException as failure:
+            self._failures.append(failure)
+            member.left[0] = 1
+
+
+def rest(member: TeamMember) -> None:
+    """What a team does between calls."""
 
 
 @cache

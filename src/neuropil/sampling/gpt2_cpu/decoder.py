@@ -27,7 +27,7 @@ from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.positions import require_context
-from neuropil.parts.threads.team import one_thread, team_of
+from neuropil.parts.threads.pytorch_threads import one_thread
 from neuropil.sampling.gpt2_cpu.matrix import Matrix, packed, widened
 from neuropil.sampling.text.slots import require_tokens
 
@@ -196,7 +196,7 @@ class FastDecoder:
         activation = kernel.ACTIVATIONS[config.activation]
         weights = self._listed, cache.listed, self.norm, self.output
         of_rows = np.array(slots), np.array(places), len(tokens) - answers
-        team_of(threads).run(kernel.step, x.numpy(), *weights, room, *of_rows, activation)
+        kernel.run_step(threads, x.numpy(), *weights, room, *of_rows, activation)
         for slot, place in zip(slots, places, strict=True):
             cache.lengths[slot] = place + 1
         return torch.from_numpy(room.logits)[:answers]

@@ -28,6 +28,7 @@ from numba.typed.typedlist import List
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
+from neuropil.parts.threads.team import team_of
 from neuropil.sampling.gpt2_cpu.integer_tile import UNPACKED, WHOLE, integer_dots_with, num_groups, round_rows, unpack
 from neuropil.sampling.gpt2_cpu.matrix import PACKED, ZERO_OF_BYTES, ZERO_OF_NIBBLES
 from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of, widen
@@ -312,6 +313,10 @@ def step(x, layers, caches, norm, embedding, room, slots, places, first, activat
         barrier(team)
     normalise(normed, x, norm)
     linear(room.logits, embedding, normed[first : first + len(room.logits)], False, team)
+
+
+def run_step(threads: int, *arguments: Any) -> None:
+    team_of(threads).run(step, *arguments)
 
 
 # --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process -

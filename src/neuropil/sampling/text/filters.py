@@ -22,7 +22,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.parts.threads.team import one_thread
+from neuropil.parts.threads.pytorch_threads import one_thread
 
 Logits: TypeAlias = Float[Tensor, "row token"]
 Seen: TypeAlias = Bool[Tensor, "row token"]
