@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from neuropil.sampling.gpt2_cpu.tile import LANES, VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of
+from neuropil.sampling.gpt2_cpu.tile import (
+    LANES,
+    VECTORS,
+    WEIGHTS,
+    dots_with,
+    dots_with_columns,
+    prefetch,
+    weighted_sum_of,
+)
 
 with_one: Any = dots_with(1)
 with_several: Any = dots_with(VECTORS)
@@ -86,6 +94,26 @@ def test_a_vector_has_the_same_bits_alone_and_among_others(columns: int, seed: i
     together, alone = products(weights, (0, 1, 2, 3), x)
     assert np.array_equal(together, alone)
     np.testing.assert_allclose(together, weights.astype(np.float64) @ x.T, atol=1e-5 * max(columns, 1))
+
+
+@njit
+def products_by_columns(columns, x, rows):
+    made = np.empty((VECTORS, columns.shape[1]), np.float32)
+    dots_with_columns(made, columns, x, rows)
+    alone = np.empty((VECTORS, rows), np.float32)
+    for row in range(rows):
+        for vector in range(VECTORS):
+            alone[vector, row] = with_one(columns.T.copy(), (row, row, row, row), x, vector)[0][0]
+    return made[:, :rows], alone
+
+
+@given(columns=st.integers(0, 5 * LANES), rows=st.integers(1, 40), seed=st.integers(0, 100))
+@settings(deadline=None, max_examples=50)
+def test_products_have_the_same_bits_by_columns(columns: int, rows: int, seed: int):
+    random = np.random.default_rng(seed)
+    weights, x = (random.standard_normal(s).astype(np.float32) for s in ((columns, 40 + LANES), (VECTORS, columns)))
+    together, alone = products_by_columns(weights, x, rows)
+    assert np.array_equal(together, alone)
 
 
 def test_rows_may_lie_apart():

@@ -32,7 +32,7 @@ from neuropil.sampling.gpt2_cpu.matrix import Matrix, packed, widened
 from neuropil.sampling.text.slots import require_tokens
 
 Precision = Literal["float32", "bfloat16", "int8", "int4"]
-TOKENS_AT_ONCE = 64
+TOKENS_AT_ONCE = 256
 """Of a prompt: what they are on their way through a layer stays in the processor's cache."""
 BY_HEAD = "time (part head width) -> part head time width"
 ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
@@ -71,7 +71,7 @@ class Room(NamedTuple):
 
 
 class SlottedCache:
-    """Room for the keys and values [slot context head width] of every layer, of which each slot is filled as far as its
+    """Room for the keys and values [slot head context width] of every layer, of which each slot is filled as far as its
     text goes. Memory is reserved for whole contexts, and used as far as texts went."""
 
     def __init__(self, shapes: Sequence[tuple[int, int, int, int]], kernel: ModuleType | None):
@@ -83,7 +83,7 @@ class SlottedCache:
 
     @property
     def bytes_per_token(self) -> int:
-        return sum(array[0, 0].nbytes for layer in self.layers for array in layer)
+        return sum(array[0, :, 0].nbytes for layer in self.layers for array in layer)
 
 
 @dataclass
@@ -136,7 +136,7 @@ class FastDecoder:
         """For so many texts."""
         width = self.config.width // self.config.heads
         heads = [len(layer.projection.bias) // (3 * width) for layer in self.layers]
-        return SlottedCache([(num_slots, self.config.context, each, width) for each in heads], self._kernel)
+        return SlottedCache([(num_slots, each, self.config.context, width) for each in heads], self._kernel)
 
     @torch.no_grad()
     def step(
@@ -208,7 +208,7 @@ class FastDecoder:
         cache.lengths[slot] = end
         x = self.tokens.widened(torch.tensor(tokens)) + self.positions[start:end]
         for layer, cached in zip(self.layers, cache.layers, strict=True):
-            keys, values = (torch.from_numpy(array[slot, :end]).transpose(0, 1) for array in cached)
+            keys, values = (torch.from_numpy(array[slot, :, :end]) for array in cached)
             projected = layer.projection.times(layer.attention_norm(x))
             parts = rearrange(projected, BY_HEAD, part=3, width=keys.shape[2])
             query, keys[:, start:], values[:, start:] = parts

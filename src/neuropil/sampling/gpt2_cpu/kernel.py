@@ -31,7 +31,16 @@ from neuropil.parts.threads.barrier import barrier, thread_range
 from neuropil.parts.threads.team import team_of
 from neuropil.sampling.gpt2_cpu.integer_tile import UNPACKED, WHOLE, integer_dots_with, num_groups, round_rows, unpack
 from neuropil.sampling.gpt2_cpu.matrix import PACKED, ZERO_OF_BYTES, ZERO_OF_NIBBLES
-from neuropil.sampling.gpt2_cpu.tile import VECTORS, WEIGHTS, dots_with, prefetch, weighted_sum_of, widen
+from neuropil.sampling.gpt2_cpu.tile import (
+    LANES,
+    VECTORS,
+    WEIGHTS,
+    dots_with,
+    dots_with_columns,
+    prefetch,
+    weighted_sum_of,
+    widen,
+)
 
 ERRORS = (NumbaError, OSError, RuntimeError)
 """What Numba raises where it cannot compile."""
@@ -41,8 +50,6 @@ ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "rel
 dots_with_one, dots_with_several = dots_with(1), dots_with(VECTORS)
 integer_dots_with_one, integer_dots_with_several = integer_dots_with(1), integer_dots_with(VECTORS)
 add_one_weighted, add_several_weighted = weighted_sum_of(1), weighted_sum_of(VECTORS)
-TIMES_AT_ONCE = 32
-"""Of a text, whose values are mixed for one head after the other: so many lie in the nearest cache."""
 ALL = tuple(range(WEIGHTS))
 
 
@@ -198,63 +205,77 @@ def normalise(out, x, norm):
 def attend(mixed, projected, cache, slots, places, team):
     """What each head takes from the text of each row up to this token, whose key and value join the cache."""
     keys, values = cache
-    _, context, heads, width = keys.shape
+    _, heads, context, width = keys.shape
     mine = thread_range(heads, team)
-    weights = np.empty((VECTORS, heads, context + WEIGHTS), np.float32)
+    weights = np.empty((VECTORS, context + LANES), np.float32)
+    columns = np.empty((width, context + LANES if len(slots) >= VECTORS else 0), np.float32)
     for row in range(len(slots)):  # all of them first, as rows of one text see each other
         for head in mine:
             key, value = (heads + head) * width, (2 * heads + head) * width
-            keys[slots[row], places[row], head] = projected[row, key : key + width]
-            values[slots[row], places[row], head] = projected[row, value : value + width]
+            keys[slots[row], head, places[row]] = projected[row, key : key + width]
+            values[slots[row], head, places[row]] = projected[row, value : value + width]
     row = 0
     while row < len(slots):
-        several = rows_of_a_text(slots, row)
-        weigh(weights, projected[several.start : several.stop], keys[slots[row]], places[row] + 1, mine)
-        mix(mixed[several.start : several.stop], weights, values[slots[row]], places[row] + 1, mine)
-        row = several.stop
+        text = rows_of_a_text(slots, row)
+        whole = len(text) // VECTORS * VECTORS
+        for head in mine:
+            own_keys, own_values = keys[slots[row], head], values[slots[row], head]
+            of_head = slice(head * width, (head + 1) * width)
+            if whole:
+                transpose(columns, own_keys, places[row] + whole)
+            for first in range(row, row + whole, VECTORS):
+                rows, length = slice(first, first + VECTORS), places[first] + 1
+                attend_together(mixed[rows, of_head], projected[rows, of_head], columns, own_values, length, weights)
+            for other in range(row + whole, text.stop):
+                one, length = slice(other, other + 1), places[other] + 1
+                attend_alone(mixed[one, of_head], projected[one, of_head], own_keys, own_values, length, weights)
+        row = text.stop
 
 
 @compiled
 def rows_of_a_text(slots, first):
-    """From this one on; no more than are multiplied together."""
+    """From this one on."""
     stop = first + 1
-    while stop < min(len(slots), first + VECTORS) and slots[stop] == slots[first]:
+    while stop < len(slots) and slots[stop] == slots[first]:
         stop += 1
     return range(first, stop)
 
 
-@compiled_in_any_order
-def weigh(weights, queries, keys, length, heads):
-    # a_t ∝ exp(q·k_t / √d),   for each row one t more
-    width, rows, longest = keys.shape[2], len(queries), length + len(queries) - 1
-    root = np.float32(math.sqrt(width))
-    for start in range(0, longest, TIMES_AT_ONCE):
-        for head in heads:
-            own, query = keys[:, head], queries[:, head * width : (head + 1) * width]
-            for time in range(start, min(start + TIMES_AT_ONCE, longest), WEIGHTS):
-                four = four_from(time, longest)
-                if rows == VECTORS:
-                    keep(weights[:, head, time:], 0, dots_with_several(own, four, query, 0))
-                else:
-                    for row in range(rows):
-                        keep(weights[:, head, time:], row, dots_with_one(own, four, query, row))
-                for number in range(WEIGHTS):
-                    prefetch(own, time + WEIGHTS + number)
-    for row in range(rows):
-        for head in heads:
-            normalise_exponentials(weights[row, head, : longest + WEIGHTS], length + row, root)
+@compiled
+def transpose(columns, rows, count):
+    for row in range(count):
+        for column in range(len(columns)):
+            columns[column, row] = rows[row, column]
 
 
 @compiled
-def keep(weights, first, sums):
-    for number in range(WEIGHTS):
-        for row in range(len(sums[number])):
-            weights[first + row, number] = sums[number][row]
+def attend_together(out, queries, key_columns, values, length, weights):
+    """For `VECTORS` tokens, of which each sees one more."""
+    longest = length + VECTORS - 1
+    dots_with_columns(weights, key_columns, queries, longest)
+    for row in range(VECTORS):
+        normalise_exponentials(weights[row, :longest], length + row, queries.shape[1])
+    out[:] = 0
+    add_several_weighted(out, weights, values, 0, longest)
+
+
+@compiled
+def attend_alone(out, query, keys, values, length, weights):
+    # a_t ∝ exp(q·k_t / √d),   o = Σ_t a_t v_t
+    for time in range(0, length, WEIGHTS):
+        sums = dots_with_one(keys, four_from(time, length), query, 0)
+        for number in range(WEIGHTS):
+            weights[0, time + number] = sums[number][0]
+            prefetch(keys, time + WEIGHTS + number)
+    normalise_exponentials(weights[0, :length], length, query.shape[1])
+    out[:] = 0
+    add_one_weighted(out, weights, values, 0, length)
 
 
 @compiled_in_any_order
-def normalise_exponentials(own, length, root):
+def normalise_exponentials(own, length, width):
     """Those of so many times; the others are 0."""
+    root = np.float32(math.sqrt(width))
     largest = own[0]
     for time in range(1, length):
         largest = max(largest, own[time])
@@ -268,25 +289,8 @@ def normalise_exponentials(own, length, root):
 
 
 @compiled
-def mix(out, weights, values, length, heads):
-    # o = Σ_t a_t v_t
-    width, rows, longest = values.shape[2], len(out), length + len(out) - 1
-    out[:, heads.start * width : heads.stop * width] = 0
-    for time in range(0, longest, TIMES_AT_ONCE):
-        stop = min(time + TIMES_AT_ONCE, longest)
-        for head in heads:
-            own, columns = weights[:rows, head], out[:, head * width : (head + 1) * width]
-            if rows == VECTORS:
-                add_several_weighted(columns, own, values[:, head], time, stop)
-            else:
-                for row in range(rows):
-                    one = slice(row, row + 1)
-                    add_one_weighted(columns[one], own[one], values[:, head], time, stop)
-
-
-@compiled
 def four_from(time, length):
-    """Behind the end, the last again; its weight there is 0."""
+    """Behind the end, the last again, which is not used there."""
     last = length - 1
     return time, min(time + 1, last), min(time + 2, last), min(time + 3, last)
 

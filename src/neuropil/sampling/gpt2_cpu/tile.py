@@ -84,6 +84,53 @@ def add_products(
             builder.store(builder.fadd(builder.load(place), product, flags=CONTRACT), place)
 
 
+def dots_by_columns(typing, out, columns, x, stop):
+    """Of so many rows of a matrix, whose columns these are, with `VECTORS` rows of x, to the rows of `out`: in lane l
+    those of one row with the others' l-th, so that no lanes need to be added. Filled up to a multiple of `LANES`."""
+
+    def code(context, builder, signature, arguments):
+        made, matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in range(3))
+        targets, vector_rows = (
+            [row_pointer(builder, array, INT64(number)) for number in range(VECTORS)] for array in (made, many)
+        )
+        width = builder.extract_value(matrix.shape, 0)
+        whole = builder.and_(width, INT64(-LANES))
+        sums = [[cgutils.alloca_once(builder, of_lanes(FLOAT, LANES)) for _ in range(VECTORS)] for _ in range(LANES)]
+
+        def add_columns(totals: Sequence[Any], start: Any, end: Any, step: int, first: Any) -> None:
+            with cgutils.for_range_slice(builder, start, end, INT64(step), INT64) as (column, _):
+                values = loaded(builder, row_pointer(builder, matrix, column), first, LANES)
+                for total, row in zip(totals, vector_rows, strict=True):
+                    factor = in_all_lanes(builder, loaded(builder, row, column, 1), LANES)
+                    product = builder.fmul(values, factor, flags=CONTRACT)
+                    builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
+
+        def summed(lane: int, apart: int, first: Any) -> list[Any]:
+            """As `added_in_pairs` does, of what a lane of a register of columns sums there."""
+            if apart < LANES:
+                pairs = zip(summed(lane, 2 * apart, first), summed(lane + apart, 2 * apart, first), strict=True)
+                return [builder.fadd(*pair) for pair in pairs]
+            for total in sums[lane]:
+                builder.store(of_lanes(FLOAT, LANES)(None), total)
+            add_columns(sums[lane], INT64(lane), whole, LANES, first)
+            return [builder.load(total) for total in sums[lane]]
+
+        with cgutils.for_range_slice(builder, INT64(0), arguments[3], INT64(LANES), INT64) as (first, _):
+            for total, value in zip(sums[0], summed(0, 1, first), strict=True):
+                builder.store(value, total)
+            add_columns(sums[0], whole, width, 1, first)
+            for total, target in zip(sums[0], targets, strict=True):
+                value = builder.load(total)
+                pointer = builder.bitcast(builder.gep(target, [first]), value.type.as_pointer())
+                builder.store(value, pointer, align=4)
+        return context.get_dummy_value()
+
+    return types.void(out, columns, x, stop), code
+
+
+dots_with_columns: Any = intrinsic(dots_by_columns)
+
+
 def weighted_sum_of(vectors: int) -> Callable[..., Any]:
     """`add(out, weights, rows, start, stop)`: to so many rows of `out`, the rows from `start` to `stop` in their order,
     each times its weight for the row of `out`. Memory is asked for a few rows ahead."""
