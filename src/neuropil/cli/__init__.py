@@ -5,12 +5,12 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-IMPORTED, RARELY = 400_000, (10_000, 10, 50)
-"""When Python looks for cycles of objects that nothing else holds: first after more objects than modules make when they
-are imported, among which there is nothing to be found, and from then on as often as `RARELY` says."""
+IMPORTED, RARELY = 300_000, (10_000, 10, 50)
+"""When Python looks for cycles of objects that nothing else holds: as often as `RARELY` says, but not before there are
+about as many objects as modules make while they are imported, among which there is nothing to be found."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -53,13 +53,12 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def collect_after_imports() -> None:
-    """What is there at the first search is never looked through again, nor is what is there when the process ends."""
+    """What is there by then is never looked through, nor is what is there when the process ends."""
 
-    def settle(phase: str, _: Mapping[str, int]) -> None:
-        if phase == "stop":
-            gc.callbacks.remove(settle)
-            gc.freeze()
-            gc.set_threshold(*RARELY)
+    def settle(*_: Any) -> None:  # before the first search
+        gc.callbacks.remove(settle)
+        gc.freeze()
+        gc.set_threshold(*RARELY)
 
     gc.set_threshold(IMPORTED)
     gc.callbacks.append(settle)
