@@ -55,6 +55,27 @@ def test_list_on_a_terminal_stands_under_the_families(
     assert "  lif                      leaky integrate-and-fire neuron" in lines
 
 
+COLLECTED = """
+import atexit, gc
+from neuropil.cli import IMPORTED, collect_after_imports
+
+atexit.register(lambda: print(gc.get_count()[0] < 100, gc.get_freeze_count() > 2 * IMPORTED))
+collect_after_imports()
+searches, others = [], len(gc.callbacks) - 1
+gc.callbacks.append(lambda phase, _: searches.append(gc.get_freeze_count()) if phase == "stop" else None)
+made = [[] for _ in range(IMPORTED - 10_000)]
+print(gc.get_threshold()[0], searches)
+made += [[] for _ in range(15_000)]
+print(gc.get_threshold(), len(gc.callbacks) - others, len(searches), IMPORTED <= searches[0] < IMPORTED + 20_000)
+made += [[] for _ in range(IMPORTED)]
+"""
+
+
+def test_what_is_imported_is_never_searched_for_garbage_not_even_when_the_process_ends():
+    done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["300000 []", "(10000, 10, 50) 1 1 True", "True True"]
+
+
 def test_importing_neuropil_loads_nothing_heavy():
     code = "import sys, neuropil; assert not {'torch', 'numpy', 'rich', 'matplotlib', 'tyro'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

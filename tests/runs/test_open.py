@@ -1,6 +1,8 @@
 """Models of others, used as ours are; and folders that hold something else."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,16 @@ def classifier(masked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = json.loads((folder / "config.json").read_text()) | {"id2label": {"0": "bad", "1": "fair", "2": "good"}}
     (folder / "config.json").write_text(json.dumps(settings))
     return folder
+
+
+def test_a_published_model_is_used_without_importing_what_trains_one(gpt2: Path):
+    code = f"""
+import sys, neuropil
+print(*neuropil.open({str(gpt2)!r}).generate("the quick", length=0))
+print({{"neuropil.tasks.experiment", "neuropil.training.loop", "matplotlib"}} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\nset()\n"
 
 
 def refusal(function, *words: Any) -> str:

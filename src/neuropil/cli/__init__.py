@@ -1,22 +1,23 @@
 """The command line: `neuropil COMMAND …`. Words become a recipe, a recipe becomes a run; no logic lives here."""
 
+import atexit
 import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-RARELY = (10_000, 10, 50)
-"""When Python looks for cycles of objects that nothing else holds. By its own thresholds it goes through all that
-imports have made several times before a command begins, and finds nothing."""
+IMPORTED, RARELY = 300_000, (10_000, 10, 50)
+"""When Python looks for cycles of objects that nothing else holds: as often as `RARELY` says, but not before there are
+about as many objects as modules make while they are imported, among which there is nothing to be found."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
     is_ours = words is None  # the process
     if is_ours:
-        gc.set_threshold(*RARELY)
+        collect_after_imports()
     words = list(sys.argv[1:] if words is None else words)
     from neuropil.cli.commands import run_command
     from neuropil.cli.output import heard_once, printed_warnings
@@ -49,6 +50,19 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(refused.exit_code)
     except OSError as error:  # no right to read, no room to write: the system says it best
         _end(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2)
+
+
+def collect_after_imports() -> None:
+    """What is there by then is never looked through, nor is what is there when the process ends."""
+
+    def settle(*_: Any) -> None:  # before the first search
+        gc.callbacks.remove(settle)
+        gc.freeze()
+        gc.set_threshold(*RARELY)
+
+    gc.set_threshold(IMPORTED)
+    gc.callbacks.append(settle)
+    atexit.register(gc.freeze)
 
 
 def _end(sentence: str, exit_code: int, *, together: bool = False) -> NoReturn:

@@ -26,7 +26,6 @@ from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.archive import pack, unpacked
 from neuropil.runs.listing import list_runs
 from neuropil.runs.settings import read_settings
-from neuropil.tasks.experiment import Experiment, TrainableExperiment
 from neuropil.tasks.generated_examples import GeneratedExamples
 from neuropil.tasks.predictor import (
     CAPABILITIES,
@@ -46,19 +45,20 @@ from neuropil.tasks.predictor import (
     Searches,
     Translates,
 )
-from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.results import Result, results_of
 from neuropil.training.checkpoint import saved_step
 from neuropil.training.history import Row, read_history
 from neuropil.training.weights import load_model, load_state, unique_state
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an experiment is not imported to use what it made
     from neuropil.inspection.activation_maps import Maps
     from neuropil.inspection.gradients import GradientProfile
     from neuropil.inspection.signal import SignalProfile
     from neuropil.runs.export import Export
     from neuropil.runs.nir import NIRExport
     from neuropil.runs.notebook import LabFrame
+    from neuropil.tasks.experiment import Experiment
+    from neuropil.tasks.recipe import Recipe
 
 C = TypeVar("C")
 
@@ -141,7 +141,7 @@ class Run:
         return type(self.recipe.options).from_dict(self.settings["options"])
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> "Recipe":
         return recipes.recipe(self.name)
 
     @cached_property
@@ -310,6 +310,8 @@ class Run:
         data; `notify` gets what the reader should know beside them, such as how many of the examples were trained
         on."""
         if data is None:
+            from neuropil.tasks.experiment import TrainableExperiment
+
             if self.memory is not None:
                 fix = "give data with the right answers, as in run.evaluate((X, y)), or read run.metrics"
                 raise RunError(f"{self.folder} does not hold its data, which was in memory", got="no data", fix=fix)
@@ -355,9 +357,11 @@ class Run:
         """What is recorded of the data, where it was in memory."""
         return next((each.default for each in self.options.options() if isinstance(each.default, InMemory)), None)
 
-    def experiment(self, data: Any = None) -> Experiment:
+    def experiment(self, data: Any = None) -> "Experiment":
         """The run again with its data, as it was before training; refused if the data is not what it was. `data` is
         given again where it was in memory."""
+        from neuropil.tasks.experiment import TrainableExperiment
+
         experiment = self.recipe.build(self.with_memory(data), self.seed)
         for removed in self.settings.get("removed_heads", []):
             if isinstance(experiment, TrainableExperiment):
@@ -399,7 +403,7 @@ def able(predictor: object, capability: type[C], what: str) -> C:
     raise RunError(f"this needs a model that {wanted.does}", got=what, fix=fix)
 
 
-def _has(recipe: Recipe, capability: type) -> bool:
+def _has(recipe: "Recipe", capability: type) -> bool:
     return recipe.predictor is not None and issubclass(recipe.predictor, capability)
 
 

@@ -36,6 +36,8 @@ def test_frequent_tokens_come_first_and_the_rest_is_known_by_its_looks():
     assert vocabulary.encode(["1999"]) == vocabulary.encode(["1850"])
     assert vocabulary.encode(["1999"])[0] >= FIRST + 3
     assert vocabulary.encode(["zzzzz"]) == [UNKNOWN]
+    mixed, look = ["in", "1850", "zzzzz", "The"], FIRST + 3 + vocabulary.looks.index("d")
+    assert vocabulary.encode(mixed) == [FIRST + 1, look, UNKNOWN, FIRST]
 
 
 @pytest.mark.parametrize(

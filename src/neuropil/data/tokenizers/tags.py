@@ -47,11 +47,11 @@ class TagVocabulary:
         return FIRST + len(self.tokens) + len(self.looks)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        return [self._numbers.get(token) or look for token, look in zip(tokens, self.encode_looks(tokens), strict=True)]
+        return [self._numbers.get(token) or self._look(token) for token in tokens]
 
     def encode_looks(self, tokens: Sequence[str]) -> list[int]:
         """As if none of them were known."""
-        return [self._looks.get(look_of(token), UNKNOWN) for token in tokens]
+        return [self._look(token) for token in tokens]
 
     def split(self, text: str) -> list[str]:
         """Tokens of a text without tags: its letters, or its words, with punctuation apart from unknown ones."""
@@ -85,6 +85,9 @@ class TagVocabulary:
             got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file"
             rule = f"{path} must be the vocabulary that neuropil wrote"
             raise RunError(rule, got=got, fix="train again or restore it") from cause
+
+    def _look(self, token: str) -> int:
+        return self._looks.get(look_of(token), UNKNOWN)
 
 
 WORD = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")

@@ -10,6 +10,7 @@ weights.
 
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -112,7 +113,11 @@ class FastDecoder:
         require_precision(precision)
         require_readable(model, precision)
         self.config, self.precision = model.config, precision
-        with one_thread():  # in many small pieces, at each of which several would wait for one another
+        self._heads = [len(block.attention.projection.bias) // (3 * self._head_width) for block in model.blocks]
+        with ThreadPoolExecutor(1) as beside, one_thread():  # which in many small pieces would wait for one another
+            # Python imports and loads while memory is copied.
+            importing = beside.submit(import_module, "neuropil.sampling.gpt2_cpu.kernel")
+            loading = beside.submit(lambda: SlottedCache(self._shapes(1), importing.result()))
             self.tokens = packed(model.tokens, precision)
             self.positions = model.positions.weight.detach().float()
             self.layers = [packed_layer(block, precision) for block in model.blocks]
@@ -121,10 +126,10 @@ class FastDecoder:
         self._kernel: ModuleType | None = None
         errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:
-            self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
+            self._kernel = importing.result()
             errors = self._kernel.ERRORS
             self._listed = self._kernel.listed(self.layers)
-            self._append(self._kernel, [0], [0], self.cache(1), 1, threads=1)  # compiles, or loads what was compiled
+            self._append(self._kernel, [0], [0], loading.result(), 1, threads=1)  # compiles, or loads what was compiled
         except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
@@ -134,9 +139,7 @@ class FastDecoder:
 
     def cache(self, num_slots: int) -> SlottedCache:
         """For so many texts."""
-        width = self.config.width // self.config.heads
-        heads = [len(layer.projection.bias) // (3 * width) for layer in self.layers]
-        return SlottedCache([(num_slots, each, self.config.context, width) for each in heads], self._kernel)
+        return SlottedCache(self._shapes(num_slots), self._kernel)
 
     @torch.no_grad()
     def step(
@@ -228,6 +231,14 @@ class FastDecoder:
         names = ("projection", "output", "inner", "outer")
         wide = [{name: widened(getattr(layer, name)) for name in names} for layer in self.layers]
         self.layers = [layer._replace(**matrices) for layer, matrices in zip(self.layers, wide, strict=True)]
+
+    @property
+    def _head_width(self) -> int:
+        return self.config.width // self.config.heads
+
+    def _shapes(self, num_slots: int) -> list[tuple[int, int, int, int]]:
+        """Of keys and values in each layer, some of whose heads may have been removed."""
+        return [(num_slots, each, self.config.context, self._head_width) for each in self._heads]
 
     def _require(self, tokens: Sequence[int], longest: int) -> None:
         require_tokens(tokens, self.config.vocabulary_size)

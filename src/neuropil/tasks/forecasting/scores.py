@@ -117,18 +117,19 @@ def adaptive_factors(
     rolled: Rolled, origins: Int64[Tensor, " asked"], start: Sequence[float] = UNSTRETCHED
 ) -> Float[Tensor, "asked band"]:
     """For each origin asked for, f of each band by the outcomes that were known by then."""
-    horizon, promised = rolled.target.shape[1], torch.tensor(BANDS)
+    horizon, allowed = rolled.target.shape[1], 1 - torch.tensor(BANDS)
     rate = min(FASTEST, 1 / horizon)
     row = torch.arange(len(rolled)).unsqueeze(1).expand(-1, horizon)[rolled.valid_mask]
     time = (rolled.origins.unsqueeze(1) + torch.arange(horizon))[rolled.valid_mask]
     order = time.argsort(stable=True)
     row, time, needed = row[order], time[order], ratios(rolled)[rolled.valid_mask][order]
+    _, step, count = time.unique(return_inverse=True, return_counts=True)
+    forecasts = count[step].unsqueeze(1)  # of the same time, whose outcome becomes known to all at once
     log, used, found, known = torch.tensor(start).log(), torch.ones(len(rolled), len(BANDS)), {}, 0
-    for origin in torch.cat([rolled.origins, origins]).unique().tolist():
-        before = int(torch.searchsorted(time, origin))
-        _, step, forecasts = time[known:before].unique(return_inverse=True, return_counts=True)
-        missed = (needed[known:before] > used[row[known:before]]).float() - (1 - promised)
-        log = log + rate * (missed / forecasts[step].unsqueeze(1)).sum(0)
+    every = torch.cat([rolled.origins, origins]).unique()
+    for origin, before in zip(every.tolist(), torch.searchsorted(time, every).tolist(), strict=True):
+        missed = (needed[known:before] > used[row[known:before]]).float() - allowed
+        log = log + rate * (missed / forecasts[known:before]).sum(0)
         used[rolled.origins == origin] = found[origin] = log.exp()
         known = before
     return torch.stack([found[origin] for origin in origins.tolist()]) if len(origins) else torch.ones(0, len(BANDS))

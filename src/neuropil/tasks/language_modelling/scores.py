@@ -17,7 +17,7 @@ from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.token_file import TokenFile, Tokens
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.tasks.experiment import Result
+from neuropil.tasks.results import Result
 
 ORDERS = (5, 3, 1)
 

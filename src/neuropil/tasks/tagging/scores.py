@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -36,7 +37,7 @@ def count_tags(said: Tags, truth: Tags, tags: Sequence[str]) -> Int64[Tensor, "a
     are any."""
     numbers = {tag: number for number, tag in enumerate(tags)}
     ours, theirs = (
-        torch.tensor([numbers.get(tag, len(tags)) for tag in chain.from_iterable(each)], dtype=torch.int64)
+        torch.from_numpy(np.fromiter(map(numbers.get, chain.from_iterable(each), repeat(len(tags))), np.int64))
         for each in (said, truth)
     )
     strange = int(bool(len(ours)) and bool((torch.cat([ours, theirs]) == len(tags)).any()))
