@@ -19,13 +19,13 @@ LISTS = [[lane for lane in range(LANES) if mask >> lane & 1] for mask in range(2
 
 @compiled_inside
 def places_between(values, low, high, places):
-    """Where low < value < high, in order, at the beginning of `places`, which has room for all; how many."""
+    """Where low < value ≤ high, in order, at the beginning of `places`, which has room for all; how many."""
     count, whole = 0, len(values) // LANES * LANES
     for first in range(0, whole, LANES):
         count += eight_between(values, first, low, high, places, count)
     for place in range(whole, len(values)):
         places[count] = place
-        count += low < values[place] < high
+        count += low < values[place] <= high
     return count
 
 
@@ -37,7 +37,7 @@ def list_eight(typing, values, first, low, high, places, count):
         integers = ir.VectorType(target.data.type.pointee, LANES)
         numbers = load_lanes(builder, source.data, arguments[1], NUMBERS)
         above = builder.fcmp_ordered(">", numbers, in_all_lanes(builder, arguments[2], NUMBERS))
-        below = builder.fcmp_ordered("<", numbers, in_all_lanes(builder, arguments[3], NUMBERS))
+        below = builder.fcmp_ordered("<=", numbers, in_all_lanes(builder, arguments[3], NUMBERS))
         mask = builder.bitcast(builder.and_(above, below), BYTE)
         lanes = load_lanes(builder, table(builder), builder.zext(mask, INT64), ir.VectorType(BYTE, LANES))
         first = builder.trunc(arguments[1], integers.element) if integers.element.width < 64 else arguments[1]

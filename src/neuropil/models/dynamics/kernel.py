@@ -225,7 +225,7 @@ def spike(p, v, currents, wait, program, scratch, dt):
     for i in range(len(v)):
         later, left = leak(v[i], currents[i], program.decay[p]), wait[i] - dt
         v[i] = later if (later > 0.0) & (left < 0.0) else 0.0
-        wait[i] = left if left >= 0.0 else NOT_REFRACTORY
+        wait[i] = left if left > 0.0 else NOT_REFRACTORY
     # those whose refractory period ended were free for the end of the step only
     exponentials(since[:released], powers, program.num_terms[p])
     for place in range(released):
