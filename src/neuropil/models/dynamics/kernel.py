@@ -199,6 +199,18 @@ def gather(driven, state, targets, inputs):
             inputs[targets[column]] += state[column]
 
 
+@compiled
+def smoothed(values, before, decay):
+    """What comes through a synapse in each step, [step, output], and what it carries in the end: what enters is felt in
+    the next step, as everywhere."""
+    carried, now = np.empty_like(values), before.copy()
+    for step in range(len(values)):
+        for output in range(len(now)):
+            carried[step, output] = now[output]
+            now[output] = leak(now[output], values[step, output], decay)
+    return carried, now
+
+
 @compiled_inside
 def encode(value, encoders, biases, direct, currents):
     # J_i = α_i ⟨e_i, x⟩ / r + β_i, and what comes past the encoders
