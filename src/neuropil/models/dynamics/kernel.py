@@ -259,24 +259,28 @@ def spike(p, v, currents, wait, program, scratch, dt):
 
 @compiled_inside
 def exponentials(x, values, num_terms):
-    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once, which a call of exp for each would not be."""
+    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once, which a call of exp for each would not be; two terms in a pass."""
+    odd = num_terms % 2
     for place in range(len(x)):
-        values[place] = 1.0
-    for term in range(num_terms, 0, -1):
-        share = 1.0 / term
+        values[place] = 1.0 + x[place] * (odd / num_terms)
+    for term in range(num_terms - odd, 0, -2):
+        share, next_share = 1.0 / term, 1.0 / (term - 1)
         for place in range(len(x)):
-            values[place] = 1.0 + values[place] * (x[place] * share)
+            value = 1.0 + values[place] * (x[place] * share)
+            values[place] = 1.0 + value * (x[place] * next_share)
 
 
 @compiled_inside
 def inverse_tangents(x, values, num_terms):
-    """artanh(x)/x = 1 + x²/3 + x⁴/5 + …, for all at once."""
+    """artanh(x)/x = 1 + x²/3 + x⁴/5 + …, for all at once; two terms in a pass."""
+    even = 1 - num_terms % 2
     for place in range(len(x)):
-        values[place] = 0.0
-    for term in range(num_terms, -1, -1):
-        share = 1.0 / (2 * term + 1)
+        values[place] = even / (2 * num_terms + 1)
+    for term in range(num_terms - even, 0, -2):
+        share, next_share = 1.0 / (2 * term + 1), 1.0 / (2 * term - 1)
         for place in range(len(x)):
-            values[place] = share + values[place] * (x[place] * x[place])
+            square = x[place] * x[place]
+            values[place] = next_share + (share + values[place] * square) * square
 
 
 @compiled_inside
