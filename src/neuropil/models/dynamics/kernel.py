@@ -2,7 +2,7 @@
 of `run`.
 
 J = α ⟨e, x⟩ / r + β          over all neurons at once, without a branch, and so is the leak
-spikes                        only the few neurons that are refractory or cross the threshold are looked at one by one
+spikes                        only the few neurons that are released or cross the threshold are looked at one by one
 y = Σ d_i over the spikes     the rows of those that fired
 s ← y + (s − y) e^{−dt/τ}     one number for each that a connection carries, not for each of its synapses
 """
@@ -15,11 +15,12 @@ import numpy as np
 
 from neuropil.models.lif import leak
 from neuropil.parts.compilation import compiled, compiled_in_place, compiled_inside
-from neuropil.parts.lane_masks import places_between
+from neuropil.parts.lanes.places_between import places_between
 
 FIRST_SPIKES, ROUNDING = 65536, 2.0**-54
 NOT_REFRACTORY = -math.inf
 MANY_COLUMNS = 8
+"""As many decoded numbers are added a row at a time, fewer one number at a time, in a register."""
 
 
 class Program(NamedTuple):
@@ -259,7 +260,7 @@ def spike(p, v, currents, wait, program, scratch, dt):
 
 @compiled_inside
 def exponentials(x, values, num_terms):
-    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once, which a call of exp for each would not be; two terms in a pass."""
+    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once and two terms in a pass, which calls of exp would not be."""
     odd = num_terms % 2
     for place in range(len(x)):
         values[place] = 1.0 + x[place] * (odd / num_terms)

@@ -20,7 +20,7 @@ from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY, bring_up_to_date
 from neuropil.parts.compilation import compiled, compiled_in_place, compiled_inside
-from neuropil.parts.lane_masks import places_between
+from neuropil.parts.lanes.places_between import places_between
 from neuropil.parts.threads.barrier import atomic_load, barrier, own_bounds
 
 LIF, POISSON, GIVEN = range(3)

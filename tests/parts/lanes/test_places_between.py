@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuropil.parts.compilation import compiled
-from neuropil.parts.lane_masks import places_between
+from neuropil.parts.lanes.places_between import places_between
 
 
 @compiled
