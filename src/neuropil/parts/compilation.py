@@ -37,6 +37,12 @@ def compiled_inside(function: Callable[..., Any]) -> Any:
     return _cached(function, _nrt=False)
 
 
+def compiled_in_place(function: Callable[..., Any]) -> Any:
+    """The same, and its code stands where it is called: for what takes tuples of many arrays, which a call would copy,
+    number by number, to the stack."""
+    return _cached(function, _nrt=False, forceinline=True)
+
+
 def compiled_in_any_order(function: Callable[..., Any]) -> Any:
     """Sums may be made in any order, so that eight numbers are added at once."""
     return _cached(function, fastmath=FREE_ORDER)

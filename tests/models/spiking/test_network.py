@@ -399,12 +399,14 @@ def test_stdp_keeps_to_its_bounds_and_its_weight_dependence_at_every_spike(seed:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_synapse_without_spikes_learns_from_all_that_its_target_fires(threads: int):
-    """More of them than wait for a synapse at most."""
+    """More of them than wait for a synapse at most; at the one that is too many, spikes arrive in every step."""
     rule = STDP(potentiation=0.002, depression=0.003, low=-100.0, high=100.0)
     beats = np.arange(5.0, 95.0, 0.6)
+    often = beats[MOST_WAITING] + DT * np.arange(-5, 6)
+    sent = np.array([3.0, 20.0, 98.0, *often]), np.array([0, 1, 0, *[2] * len(often)])
     network = SpikingNetwork(
         [
-            SpikeSource("before", 2, spikes=(np.array([3.0, 20.0, 98.0]), np.array([0, 1, 0]))),
+            SpikeSource("before", 3, spikes=sent),
             SpikeSource("force", 1, spikes=(beats, np.zeros(len(beats), int))),
             NeuronGroup("after", 3, LIFConfig(tau_ref=0.0)),
         ],

@@ -2,7 +2,7 @@
 of `run`.
 
 J = α ⟨e, x⟩ / r + β          over all neurons at once, without a branch, and so is the leak
-spikes                        only the few neurons that are refractory or cross the threshold are looked at one by one
+spikes                        only the few neurons that are released or cross the threshold are looked at one by one
 y = Σ d_i over the spikes     the rows of those that fired
 s ← y + (s − y) e^{−dt/τ}     one number for each that a connection carries, not for each of its synapses
 """
@@ -14,9 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from neuropil.models.lif import leak
-from neuropil.parts.compilation import compiled, compiled_inside
+from neuropil.parts.compilation import compiled, compiled_in_place, compiled_inside
+from neuropil.parts.lanes.places_between import places_between
 
 FIRST_SPIKES, ROUNDING = 65536, 2.0**-54
+NOT_REFRACTORY = -math.inf
+MANY_COLUMNS = 8
+"""As many decoded numbers are added a row at a time, fewer one number at a time, in a register."""
 
 
 class Program(NamedTuple):
@@ -60,11 +64,7 @@ class Activity(NamedTuple):
 
     v: np.ndarray
     wait: np.ndarray
-    """ms of the refractory period that are left."""
-    held: np.ndarray
-    """The neurons of each population that are refractory, from where it begins."""
-    num_held: np.ndarray
-    """How many, of each population."""
+    """ms of the refractory period that are left, or `NOT_REFRACTORY`."""
     rates: np.ndarray
     """Of populations that do not spike."""
     traces: np.ndarray
@@ -86,9 +86,7 @@ def at_rest(program: Program, voltages: np.ndarray) -> Activity:
     num_neurons, num_rules = len(program.biases), len(program.learning_rate)
     return Activity(
         v=voltages.copy(),
-        wait=np.zeros(num_neurons),
-        held=np.zeros(num_neurons, np.int64),
-        num_held=np.zeros(len(program.spiking), np.int64),
+        wait=np.full(num_neurons, NOT_REFRACTORY),
         rates=np.zeros(num_neurons),
         traces=np.zeros((num_rules, num_neurons)),
         columns=program.column_start.copy(),
@@ -132,7 +130,7 @@ def run(program, drive, now, first_time, dt):
     return recorded, times[:num_spikes], neurons[:num_spikes]
 
 
-@compiled_inside
+@compiled_in_place
 def take_steps(step, program, drive, now, scratch, recorded, times, neurons, num_spikes, first_time, dt):
     """Steps until the end, or until the spikes of another one might not fit. Gives the next step and the number of
     spikes."""
@@ -153,7 +151,7 @@ def take_steps(step, program, drive, now, scratch, recorded, times, neurons, num
     return step, num_spikes
 
 
-@compiled_inside
+@compiled_in_place
 def advance(p, program, now, scratch, num_values, dt):
     """One step of a population. Gives how many of its neurons fired."""
     low, high = program.neuron_starts[p], program.neuron_starts[p + 1]
@@ -165,7 +163,7 @@ def advance(p, program, now, scratch, num_values, dt):
     encode(value, program.encoders[program.encoder_starts[p] :], program.biases[low:high], direct, currents)
     count = 0
     if program.spiking[p]:
-        count = spike(p, now.v[low:high], currents, now.wait[low:high], now.held[low:high], now, program, scratch, dt)
+        count = spike(p, now.v[low:high], currents, now.wait[low:high], program, scratch, dt)
         decode_spikes(scratch.fired, count, now.decoders[begin:end], 1000.0 / dt, columns)
     else:
         answer(rates, currents, program.tau_m[p], program.tau_ref[p], program.lag_decay[p])
@@ -202,6 +200,18 @@ def gather(driven, state, targets, inputs):
             inputs[targets[column]] += state[column]
 
 
+@compiled
+def smoothed(values, before, decay):
+    """What comes through a synapse in each step, [step, output], and what it carries in the end: what enters is felt in
+    the next step, as everywhere."""
+    carried, now = np.empty_like(values), before.copy()
+    for step in range(len(values)):
+        for output in range(len(now)):
+            carried[step, output] = now[output]
+            now[output] = leak(now[output], values[step, output], decay)
+    return carried, now
+
+
 @compiled_inside
 def encode(value, encoders, biases, direct, currents):
     # J_i = α_i ⟨e_i, x⟩ / r + β_i, and what comes past the encoders
@@ -216,64 +226,62 @@ def encode(value, encoders, biases, direct, currents):
             currents[i] += row[i] * x
 
 
-@compiled_inside
-def spike(p, v, currents, wait, held, now, program, scratch, dt):
-    """Voltages after a step, never below 0. Gives how many neurons fired, in `fired` with the time `since` (ms); those
-    that are refractory are in `held`, for another `wait` ms. Both lists are short, and no loop has a branch."""
-    fired, since, tau_m = scratch.fired, scratch.since, program.tau_m[p]
+@compiled_in_place
+def spike(p, v, currents, wait, program, scratch, dt):
+    """Voltages after a step, never below 0. Gives how many neurons fired, in `fired` with the time `since` (ms)."""
+    fired, since, powers, tau_m = scratch.fired, scratch.since, scratch.powers, program.tau_m[p]
+    released = places_between(wait, NOT_REFRACTORY, dt, fired)
+    for place in range(released):
+        since[place] = wait[fired[place]]
+    for place in range(released):
+        since[place] = (since[place] - dt) / tau_m
     for i in range(len(v)):
-        later = leak(v[i], currents[i], program.decay[p])
-        v[i] = later if later > 0.0 else 0.0
-    still = released = 0
-    for place in range(now.num_held[p]):
-        i = held[place]
-        left = wait[i] - dt
-        v[i], wait[i] = 0.0, left
-        held[still], fired[released], since[released] = i, i, left / tau_m
-        still += left >= 0.0
-        released += left < 0.0
-    # they were free for the end of the step only
-    exponentials(since[:released], scratch.powers, program.num_terms[p])
+        later, left = leak(v[i], currents[i], program.decay[p]), wait[i] - dt
+        v[i] = later if (later > 0.0) & (left < 0.0) else 0.0
+        wait[i] = left if left > 0.0 else NOT_REFRACTORY
+    # those whose refractory period ended were free for the end of the step only
+    exponentials(since[:released], powers, program.num_terms[p])
     for place in range(released):
         i = fired[place]
-        v[i] = max(leak(0.0, currents[i], scratch.powers[place]), 0.0)
-    count = 0
-    for i in range(len(v)):
-        fired[count] = i
-        count += v[i] > 1.0
+        v[i] = max(leak(0.0, currents[i], powers[place]), 0.0)
+    count = places_between(v, 1.0, np.inf, fired)
     for place in range(count):
-        i = fired[place]
+        since[place], powers[place] = v[fired[place]], currents[fired[place]]
+    for place in range(count):
         # from 1 to v in the time τ_m ln((J − 1)/(J − v)),   ln r = 2 artanh((r − 1)/(r + 1))
-        since[place] = (v[i] - 1.0) / (2.0 * currents[i] - 1.0 - v[i])
-    inverse_tangents(since[:count], scratch.powers, program.num_terms[p])
+        since[place] = (since[place] - 1.0) / (2.0 * powers[place] - 1.0 - since[place])
+    inverse_tangents(since[:count], powers, program.num_terms[p])
     for place in range(count):
         i = fired[place]
-        since[place] *= 2.0 * tau_m * scratch.powers[place]
-        v[i], wait[i], held[still + place] = 0.0, program.tau_ref[p] - since[place], i
-    now.num_held[p] = still + count
+        since[place] *= 2.0 * tau_m * powers[place]
+        v[i], wait[i] = 0.0, program.tau_ref[p] - since[place]
     return count
 
 
 @compiled_inside
 def exponentials(x, values, num_terms):
-    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once, which a call of exp for each would not be."""
+    """eˣ = 1 + x/1 (1 + x/2 (1 + …)), for all at once and two terms in a pass, which calls of exp would not be."""
+    odd = num_terms % 2
     for place in range(len(x)):
-        values[place] = 1.0
-    for term in range(num_terms, 0, -1):
-        share = 1.0 / term
+        values[place] = 1.0 + x[place] * (odd / num_terms)
+    for term in range(num_terms - odd, 0, -2):
+        share, next_share = 1.0 / term, 1.0 / (term - 1)
         for place in range(len(x)):
-            values[place] = 1.0 + values[place] * (x[place] * share)
+            value = 1.0 + values[place] * (x[place] * share)
+            values[place] = 1.0 + value * (x[place] * next_share)
 
 
 @compiled_inside
 def inverse_tangents(x, values, num_terms):
-    """artanh(x)/x = 1 + x²/3 + x⁴/5 + …, for all at once."""
+    """artanh(x)/x = 1 + x²/3 + x⁴/5 + …, for all at once; two terms in a pass."""
+    even = 1 - num_terms % 2
     for place in range(len(x)):
-        values[place] = 0.0
-    for term in range(num_terms, -1, -1):
-        share = 1.0 / (2 * term + 1)
+        values[place] = even / (2 * num_terms + 1)
+    for term in range(num_terms - even, 0, -2):
+        share, next_share = 1.0 / (2 * term + 1), 1.0 / (2 * term - 1)
         for place in range(len(x)):
-            values[place] = share + values[place] * (x[place] * x[place])
+            square = x[place] * x[place]
+            values[place] = next_share + (share + values[place] * square) * square
 
 
 @compiled_inside
@@ -281,10 +289,17 @@ def decode_spikes(fired, count, decoders, height, columns):
     width = len(columns)
     for column in range(width):
         columns[column] = 0.0
-    for place in range(count):
-        row = fired[place] * width
+    if width < MANY_COLUMNS:
         for column in range(width):
-            columns[column] += decoders[row + column]
+            total = 0.0
+            for place in range(count):
+                total += decoders[fired[place] * width + column]
+            columns[column] = total
+    else:
+        for place in range(count):
+            row = fired[place] * width
+            for column in range(width):
+                columns[column] += decoders[row + column]
     for column in range(width):
         columns[column] *= height
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
@@ -37,9 +36,8 @@ from neuropil.models.dynamics.description import PES as PES
 from neuropil.models.dynamics.description import Input as Input
 from neuropil.models.dynamics.description import Numbers, Source, Target
 from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
-from neuropil.models.dynamics.kernel import Activity, Program, at_rest, num_terms, run
+from neuropil.models.dynamics.kernel import Activity, Program, at_rest, num_terms, run, smoothed
 from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
-from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
 
 Times: TypeAlias = Float[Array, " step"]
@@ -373,11 +371,7 @@ class PopulationSimulator:
         values = connection.carried(connection.source.whole.over(times), self.dt)
         if connection.tau is None:
             return values, before
-        smooth = Synapse(connection.tau).smooth(torch.from_numpy(np.ascontiguousarray(values)), self.dt, dim=0).numpy()
-        # what it carried before leaks away
-        smooth = smooth + np.exp(-self.dt / connection.tau * np.arange(1, len(times) + 1))[:, None] * before
-        # what passes a synapse is felt in the next step, as everywhere
-        return np.concatenate([before[None], smooth[:-1]]), smooth[-1]
+        return smoothed(np.ascontiguousarray(values), before, math.exp(-self.dt / connection.tau))
 
 
 def _starts(sizes: Sequence[int]) -> Int[Array, " count"]:

@@ -5,14 +5,14 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking.plasticity import fade, learn_at_arrivals, mark_fired, remember_fired
-from neuropil.parts.compilation import compiled_inside
+from neuropil.parts.compilation import compiled_in_place, compiled_inside
 from neuropil.parts.threads.barrier import own_bounds, range_start
 
 DENSE, SPARSE, SAME = range(3)
 """Connections with a weight for every pair, for some pairs, and with one weight for all."""
 
 
-@compiled_inside
+@compiled_in_place
 def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team):
     """The spikes that come out of this connection now, at the neurons that this member owns."""
     source, port, rule = wires.source[connection], wires.port[connection], wires.plastic[connection]
@@ -49,7 +49,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
         remember_fired(rule, connection, step, groups, neurons, wires, plastic, team)
 
 
-@compiled_inside
+@compiled_in_place
 def many_arrive(connection, slot, groups, neurons, wires, team):
     """A spike at every fourth target or more, so that it is worth while to count them first."""
     source = wires.source[connection]

@@ -19,12 +19,13 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY, bring_up_to_date
-from neuropil.parts.compilation import compiled, compiled_inside
+from neuropil.parts.compilation import compiled, compiled_in_place, compiled_inside
+from neuropil.parts.lanes.places_between import places_between
 from neuropil.parts.threads.barrier import atomic_load, barrier, own_bounds
 
 LIF, POISSON, GIVEN = range(3)
-RARE = 100
-"""Spikes are rare where at most one neuron of so many fires in a step."""
+FIRST_SPIKES = 2**20
+"""Room for the spikes of a member, to begin with: memory that is never written to costs nothing."""
 BLOCK = 1024
 """Neurons that go on together: all that is known of them stays in the fastest cache meanwhile."""
 
@@ -145,7 +146,7 @@ class Control(NamedTuple):
 @compiled
 def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, watch, control, team):
     """Steps and numbers of the spikes of this member's neurons."""
-    spike_steps, spike_neurons, count = np.empty(4096, np.int32), np.empty(4096, np.int32), 0
+    spike_steps, spike_neurons, count = np.empty(FIRST_SPIKES, np.int32), np.empty(FIRST_SPIKES, np.int32), 0
     drawn, events = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     tally = np.zeros(groups.size.max(), np.uint32)
     num_slots = len(neurons.recent)
@@ -190,7 +191,7 @@ def doubled(array):
 # --- neurons ----------------------------------------------------------------------------------------------------------
 
 
-@compiled_inside
+@compiled_in_place
 def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn, events):
     """One step of a block of neurons, `low` to `high` of a group; how many fired, and in `fired` which."""
     if groups.kind[group] == POISSON:
@@ -217,8 +218,8 @@ def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn
         signal = neurons.signal[at + low : at + high] if width > 1 else neurons.signal[at : at + 1]
         take_signal(push, signal, groups.decay[group])
     threshold, reset = groups.threshold[group], groups.reset[group]
-    above = integrate(v, neurons.target[own], push, release, step, groups.decay[group], threshold, reset)
-    return fire(fired, v, release, low, above, step, threshold, reset, groups.refractory_steps[group])
+    integrate(v, neurons.target[own], push, release, step, groups.decay[group], reset)
+    return fire(fired, v, release, low, step, threshold, reset, groups.refractory_steps[group])
 
 
 @compiled_inside
@@ -258,34 +259,20 @@ def take_signal(push, signal, decay):
 
 
 @compiled_inside
-def integrate(v, target, push, release, step, decay, threshold, reset):
-    """How many are above their threshold now."""
-    above = 0
+def integrate(v, target, push, release, step, decay, reset):
     for i in range(len(v)):
         # v ← v_∞ + (v − v_∞) e^{−dt/τ_m} + Σ_τ gain_τ s_τ
         after = leak(v[i], target[i], decay) + push[i]
         push[i] = 0.0
         v[i] = after if step >= release[i] else reset
-        above += v[i] > threshold
-    return above
 
 
 @compiled_inside
-def fire(fired, v, release, low, above, step, threshold, reset, refractory_steps):
-    """Those that are above: with a branch that is hardly ever taken where spikes are rare, otherwise without one."""
-    count = 0
-    if above * RARE > len(v):
-        for i in range(len(v)):
-            fired[count] = low + i
-            count += v[i] > threshold
-    elif above > 0:
-        for i in range(len(v)):
-            if v[i] > threshold:
-                fired[count] = low + i
-                count += 1
+def fire(fired, v, release, low, step, threshold, reset, refractory_steps):
+    count = places_between(v, threshold, np.inf, fired)
     for index in range(count):
-        i = fired[index] - low
-        v[i], release[i] = reset, step + 1 + refractory_steps
+        i = fired[index]
+        v[i], release[i], fired[index] = reset, step + 1 + refractory_steps, low + i
     return count
 
 
@@ -335,3 +322,20 @@ def draw(a, b, drawn):
         drawn[i] = x * np.uint32(0x9E3779BB)
         a[i] = ((x << np.uint32(26)) | (x >> np.uint32(6))) ^ y ^ (y << np.uint32(9))
         b[i] = (y << np.uint32(13)) | (y >> np.uint32(19))
+
+
+# --- what is made of the spikes ---------------------------------------------------------------------------------------
+
+
+@compiled
+def of_group(steps, neurons, first, size, dt):
+    """Times (ms) and numbers, counted within a group, of the spikes of its neurons."""
+    count = 0
+    for index in range(len(neurons)):
+        count += first <= neurons[index] < first + size
+    times, own, place = np.empty(count), np.empty(count, np.int64), 0
+    for index in range(len(neurons)):
+        if first <= neurons[index] < first + size:
+            times[place], own[place] = dt * (steps[index] + 1), neurons[index] - first
+            place += 1
+    return times, own

@@ -263,10 +263,8 @@ class SpikingSimulator:
         return {name: torch.from_numpy(watch.voltages).T[:, own] for name, own in places.items()}
 
     def _spikes(self, place: int, steps: Indices, neurons: Indices) -> GroupSpikes:
-        first, size = self._groups.first[place], self._groups.size[place]
-        own = (neurons >= first) & (neurons < first + size)
-        times = self.dt * (torch.from_numpy(steps[own]).double() + 1)
-        return GroupSpikes(times, torch.from_numpy(neurons[own] - first).long())
+        times, own = kernel.of_group(steps, neurons, self._groups.first[place], self._groups.size[place], self.dt)
+        return GroupSpikes(torch.from_numpy(times), torch.from_numpy(own))
 
 
 def in_order(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Indices, Indices]:

@@ -125,11 +125,14 @@ def shrunk(weight, amount, low, per_span, mu):
 
 @compiled_inside
 def mark_fired(rule, connection, step, groups, neurons, wires, plastic, team):
-    """At the targets that this member owns and whose spike reaches the synapse in this step."""
+    """At the targets that this member owns and whose spike reaches the synapse in this step; room is made for it before
+    any spike arrives that takes it at once."""
     target, slot = wires.target[connection], (step - plastic.lag[rule]) % len(neurons.recent)
     begin = groups.first[target] + range_start(groups.size[target], team.member, team)
     for index in range(begin, begin + neurons.counts[slot, target, team.member]):
         neuron = plastic.after_first[rule] + neurons.recent[slot, index]
+        if plastic.num_waiting[neuron] == MOST_WAITING:
+            bring_up_to_date(rule, connection, groups, wires, plastic, team)
         plastic.records[neuron, NOW] = plastic.factors[team.member, rule, 0]
 
 
@@ -183,9 +186,6 @@ def remember_fired(rule, connection, step, groups, neurons, wires, plastic, team
     target, slot = wires.target[connection], (step - plastic.lag[rule]) % len(neurons.recent)
     begin = groups.first[target] + range_start(groups.size[target], team.member, team)
     end, first = begin + neurons.counts[slot, target, team.member], plastic.after_first[rule]
-    for index in range(begin, end):
-        if plastic.num_waiting[first + neurons.recent[slot, index]] == MOST_WAITING:
-            bring_up_to_date(rule, connection, groups, wires, plastic, team)
     now_plus, now_minus = plastic.factors[team.member, rule]
     for index in range(begin, end):
         neuron = first + neurons.recent[slot, index]
