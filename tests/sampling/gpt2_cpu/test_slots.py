@@ -134,6 +134,11 @@ def test_without_numba_it_decodes_all_the_same(precision: Precision, monkeypatch
         decoder = FastSlots(FastDecoder(gpt2(), precision), 4)
     expected = {slot: alone(precision, list(range(slot, slot + 6))) for slot in (1, 3)}
     for slot, logits in expected.items():
-        np.testing.assert_allclose(decoder.read(slot, list(range(slot, slot + 5))), logits[4], atol=1e-4, rtol=1e-4)
-    found = decoder.step([3, 1], [8, 6])
-    np.testing.assert_allclose(found, [expected[3][5], expected[1][5]], atol=1e-4, rtol=1e-4)
+        assert_near(precision, decoder.read(slot, list(range(slot, slot + 5))), logits[4])
+    assert_near(precision, decoder.step([3, 1], [8, 6]), np.stack([expected[3][5], expected[1][5]]))
+
+
+def assert_near(precision: Precision, found: np.ndarray, expected: np.ndarray) -> None:
+    """Where what enters a matrix is rounded, a last bit may decide to which number."""
+    difference = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert difference < (1e-5 if precision == "float32" else 0.02)

@@ -29,6 +29,7 @@ from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled, compiled_in_any_order
 from neuropil.parts.threads.barrier import barrier, thread_range
 from neuropil.parts.threads.team import team_of
+from neuropil.sampling.gpt2_cpu.bfloat16_tile import PAIRS_ADDED, bfloat16_dots_with, in_bfloat16
 from neuropil.sampling.gpt2_cpu.integer_tile import UNPACKED, WHOLE, integer_dots_with, num_groups, round_rows, unpack
 from neuropil.sampling.gpt2_cpu.matrix import PACKED, ZERO_OF_BYTES, ZERO_OF_NIBBLES
 from neuropil.sampling.gpt2_cpu.tile import (
@@ -48,6 +49,7 @@ GELU_TANH, GELU, RELU, QUICK_GELU = range(4)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 
 dots_with_one, dots_with_several = dots_with(1), dots_with(VECTORS)
+bfloat16_dots_with_one, bfloat16_dots_with_several = bfloat16_dots_with(1), bfloat16_dots_with(VECTORS)
 integer_dots_with_one, integer_dots_with_several = integer_dots_with(1), integer_dots_with(VECTORS)
 add_one_weighted, add_several_weighted = weighted_sum_of(1), weighted_sum_of(VECTORS)
 ALL = tuple(range(WEIGHTS))
@@ -72,6 +74,8 @@ def linear_for(y, matrix, x, added, team):
     if weights.dtype == types.uint8:
         zero = ZERO_OF_NIBBLES if groups.dtype == types.uint16 else ZERO_OF_BYTES
         return lambda y, matrix, x, added, team: integer_linear(y, matrix, x, added, zero, team)
+    if weights.dtype == types.uint16 and PAIRS_ADDED:
+        return lambda y, matrix, x, added, team: bfloat16_linear(y, matrix, x, added, team)
     return lambda y, matrix, x, added, team: float_linear(y, matrix, x, added, team)
 
 
@@ -79,21 +83,36 @@ def linear_for(y, matrix, x, added, team):
 def float_linear(y, matrix, x, added, team):
     mine = thread_range(matrix.weights.shape[0], team)
     narrow = matrix.weights.itemsize < 4 and x.shape[0] > VECTORS
-    columns = matrix.weights.shape[1]  # x may have more, where heads were removed
+    columns = matrix.columns  # x may have more, where heads were removed
+    weights = matrix.weights[:, :columns]
     wide = apart_rows(WEIGHTS if narrow else 0, columns)
     several = apart_rows(x.shape[0] if narrow else 0, columns)
     several[:] = x[: len(several), :columns]
     for first in range(mine.start, mine.start + apart(mine)):
         places, distinct = streams(first, mine)
         if narrow:  # widened once for all vectors
-            widen(wide, matrix.weights, places)
+            widen(wide, weights, places)
             for row in range(0, x.shape[0], VECTORS):
                 put(y, row, matrix, places, distinct, dots_with_several(wide, ALL, several, row), added)
         elif x.shape[0] == 1:
-            put(y, 0, matrix, places, distinct, dots_with_one(matrix.weights, places, x, 0), added)
+            put(y, 0, matrix, places, distinct, dots_with_one(weights, places, x, 0), added)
         else:
             for row in range(0, x.shape[0], VECTORS):
-                sums = dots_with_several(matrix.weights, places, x, row)
+                sums = dots_with_several(weights, places, x, row)
+                put(y, row, matrix, places, distinct, sums, added)
+
+
+@compiled
+def bfloat16_linear(y, matrix, x, added, team):
+    mine = thread_range(matrix.weights.shape[0], team)
+    rounded = in_bfloat16(x, matrix.columns)
+    for first in range(mine.start, mine.start + apart(mine)):
+        places, distinct = streams(first, mine)
+        if x.shape[0] == 1:
+            put(y, 0, matrix, places, distinct, bfloat16_dots_with_one(matrix.weights, places, rounded, 0), added)
+        else:
+            for row in range(0, x.shape[0], VECTORS):
+                sums = bfloat16_dots_with_several(matrix.weights, places, rounded, row)
                 put(y, row, matrix, places, distinct, sums, added)
 
 

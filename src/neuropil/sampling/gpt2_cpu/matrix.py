@@ -25,6 +25,8 @@ REGISTER, BLOCK = 4 * QUADS, 512
 PACKED = 2 * REGISTER
 """Columns of a register of numbers of four bits: the byte at place i holds the columns i, in its lower half, and
 i + 64."""
+PAIRS = 32
+"""Columns of a register of numbers in bfloat16, of which the processor multiplies and adds two at once."""
 ZERO_OF_BYTES, ZERO_OF_NIBBLES = 128, 8
 """What zero is held as."""
 BY_GROUP = "row (block register lane quad) -> row (block lane) (register quad)"
@@ -33,7 +35,7 @@ TO_COLUMNS = "row (block lane) -> row (block register lane quad)"
 IN_BLOCK = {"lane": QUADS, "quad": 4}
 LARGEST, TINY = 127, 1e-30
 """Of numbers in 8 bits; and where a group of single ones is too small to be told from zero."""
-ROWS_AT_ONCE = 64
+ROWS_AT_ONCE = 256
 """Of a matrix that is rounded: what is made of them stays in the processor's cache."""
 LEVELS = (-8.5, -8.0, -7.5, -7.0)
 """Where the largest weight of a group may come to lie among −8 … 7."""
@@ -41,7 +43,7 @@ LEVELS = (-8.5, -8.0, -7.5, -7.0)
 
 class Matrix(NamedTuple):
     """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, unknown to NumPy, is kept as uint16, and int4
-    two in a byte, each column of which is multiplied with its group's factor too. Whole numbers are filled up with
+    two in a byte, each column of which is multiplied with its group's factor too. All but float32 are filled up with
     zeros."""
 
     weights: np.ndarray
@@ -61,7 +63,7 @@ class Matrix(NamedTuple):
             return unpacked(weights)[:, : self.columns] * factors[:, : self.columns]
         if weights.dtype == torch.uint8:
             return (weights[:, : self.columns].float() - ZERO_OF_BYTES) * torch.from_numpy(self.scale)[rows, None]
-        return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
+        return weights if weights.dtype == torch.float32 else weights[:, : self.columns].view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
         """By PyTorch, once weights are wide."""
@@ -76,7 +78,8 @@ def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
         # By rows in the model too, should they lie otherwise there, so that there is one copy still.
         module.weight.data = held = weight.contiguous()
     elif precision == "bfloat16":
-        held = weight.to(torch.bfloat16).contiguous().view(torch.uint16)
+        missing = filled(weight.shape[1], PAIRS) - weight.shape[1]
+        held = F.pad(weight.to(torch.bfloat16), (0, missing)).contiguous().view(torch.uint16)
     elif precision == "int8":
         held, scale = rounded(weight)
     else:
