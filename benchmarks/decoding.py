@@ -49,7 +49,7 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
     "Hugging Face": ("float32", "bfloat16"),
     "CTranslate2": ("float32", "int8"),
     "llama.cpp": ("float32", "BF16", "Q8_0", "Q4_0"),
-    "OpenVINO": ("float32", "int8"),
+    "OpenVINO": ("float32", "bfloat16", "int8"),
 }
 PRECISIONS = {"BF16": "bfloat16", "Q8_0": "int8", "Q4_0": "int4"}
 """Of ours, the one with as many bits."""
@@ -64,9 +64,9 @@ ABOUT = (
 HEADER = ["library, weights", "tokens/s", "times as fast is neuropil", "share of bandwidth", "error of logits"]
 PROMPT_ABOUT = (
     f"To the first token after a prompt of {len(LONG_PROMPT)}, in the same run: seconds, and how many times as long "
-    "two others take."
+    "others take."
 )
-PROMPT_PEERS = ("Hugging Face float32", "OpenVINO int8")
+PROMPT_PEERS = ("Hugging Face float32", "OpenVINO bfloat16", "OpenVINO int8")
 PROMPT_HEADER = ["library, weights", "seconds", *(f"times as long takes {peer}" for peer in PROMPT_PEERS)]
 
 START = {

@@ -65,6 +65,7 @@ class DecoderLayer(NamedTuple):
 class Room(NamedTuple):
     """Where the members of a team put what they hand to one another."""
 
+    stream: np.ndarray
     projected: np.ndarray
     mixed: np.ndarray
     hidden: np.ndarray
@@ -128,7 +129,8 @@ class FastDecoder:
         try:
             self._kernel = importing.result()
             errors = self._kernel.ERRORS
-            self._listed = self._kernel.listed(self.layers)
+            layers, positions = self._kernel.listed(self.layers), self.positions.numpy()
+            self._listed = layers, self.tokens, positions, self.norm, self.output
             self._append(self._kernel, [0], [0], loading.result(), 1, threads=1)  # compiles, or loads what was compiled
         except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
@@ -188,18 +190,16 @@ class FastDecoder:
         """By the kernel: to the logits of the last rows. A slot that comes several times gets its tokens in order."""
         config, rows, answered = self.config, kernel.padded_rows(len(tokens)), kernel.padded_rows(answers)
         places = [cache.lengths[slot] + slots[:row].count(slot) for row, slot in enumerate(slots)]
-        x = torch.zeros(rows, config.width)
-        x[: len(tokens)] = self.tokens.widened(torch.tensor(tokens)) + self.positions[places]
         room = Room(
+            stream=np.zeros((rows, config.width), np.float32),
             projected=np.zeros((rows, 3 * config.width), np.float32),
             mixed=np.zeros((rows, config.width), np.float32),
             hidden=np.zeros((rows, config.feed_forward_size), np.float32),
             logits=np.empty((answered, config.vocabulary_size), np.float32),
         )
         activation = kernel.ACTIVATIONS[config.activation]
-        weights = self._listed, cache.listed, self.norm, self.output
         of_rows = np.array(slots), np.array(places), len(tokens) - answers
-        kernel.run_step(threads, x.numpy(), *weights, room, *of_rows, activation)
+        kernel.run_step(threads, np.array(tokens), self._listed, cache.listed, room, *of_rows, activation)
         for slot, place in zip(slots, places, strict=True):
             cache.lengths[slot] = place + 1
         return torch.from_numpy(room.logits)[:answers]

@@ -31,7 +31,14 @@ from neuropil.parts.threads.barrier import barrier, thread_range
 from neuropil.parts.threads.team import team_of
 from neuropil.sampling.gpt2_cpu.bfloat16_tile import PAIRS_ADDED, bfloat16_dots_with, in_bfloat16
 from neuropil.sampling.gpt2_cpu.integer_tile import UNPACKED, WHOLE, integer_dots_with, num_groups, round_rows, unpack
-from neuropil.sampling.gpt2_cpu.matrix import PACKED, ZERO_OF_BYTES, ZERO_OF_NIBBLES
+from neuropil.sampling.gpt2_cpu.matrix import (
+    BLOCK,
+    PACKED,
+    QUADS,
+    REGISTER,
+    ZERO_OF_BYTES,
+    ZERO_OF_NIBBLES,
+)
 from neuropil.sampling.gpt2_cpu.tile import (
     LANES,
     VECTORS,
@@ -61,6 +68,43 @@ def padded_rows(rows: int) -> int:
 
 
 # --- the pieces of the model ------------------------------------------------------------------------------------------
+
+
+def element(matrix, row, column):
+    """W_ij in single precision."""
+
+
+@overload(element)
+def element_of(matrix, row, column):
+    weights, _, _, groups, *_ = matrix.types
+    if weights.dtype == types.float32:
+        return lambda matrix, row, column: matrix.weights[row, column]
+    if weights.dtype == types.uint16:
+        return lambda matrix, row, column: from_bfloat16(matrix.weights[row, column])
+    if groups.dtype != types.uint16:
+        return lambda matrix, row, column: np.float32(matrix.weights[row, column] - ZERO_OF_BYTES) * matrix.scale[row]
+    return lambda matrix, row, column: nibble_times_factor(matrix, row, column)
+
+
+@compiled
+def from_bfloat16(upper_half):
+    return np.uint32(upper_half << 16).view(np.float32)
+
+
+@compiled
+def nibble_times_factor(matrix, row, column):
+    byte = matrix.weights[row, column // PACKED * REGISTER + column % REGISTER]
+    nibble = byte >> 4 if column % PACKED >= REGISTER else byte & 15
+    group = column // BLOCK * QUADS + column % REGISTER // (REGISTER // QUADS)
+    return np.float32(nibble - ZERO_OF_NIBBLES) * from_bfloat16(matrix.groups[row, group])
+
+
+@compiled
+def embed(x, numbers, places, tokens, positions, team):
+    """x = E[token] + P[place]"""
+    for row in range(len(numbers)):
+        for column in thread_range(x.shape[1], team):
+            x[row, column] = element(tokens, numbers[row], column) + positions[places[row], column]
 
 
 def linear(y, matrix, x, added, team):
@@ -315,10 +359,13 @@ def four_from(time, length):
 
 
 @compiled
-def step(x, layers, caches, norm, embedding, room, slots, places, first, activation, team):
-    """From the embeddings x of tokens, which become the end of the last block, to `room.logits`, those of the rows from
-    `first` on. Row r is the token at place `places[r]` of the text in slot `slots[r]`; rows behind them fill x up."""
-    normed = np.empty_like(x)
+def step(numbers, model, caches, room, slots, places, first, activation, team):
+    """From tokens to `room.logits`, those of the rows from `first` on. Row r is the token `numbers[r]` at place
+    `places[r]` of the text in slot `slots[r]`; further rows fill the room up."""
+    layers, tokens, positions, norm, output = model
+    x, normed = room.stream, np.empty_like(room.stream)
+    embed(x, numbers, places, tokens, positions, team)
+    barrier(team)
     for number in range(len(layers)):
         layer = layers[number]
         normalise(normed, x, layer.attention_norm)
@@ -335,7 +382,7 @@ def step(x, layers, caches, norm, embedding, room, slots, places, first, activat
         linear(x, layer.outer, room.hidden, True, team)
         barrier(team)
     normalise(normed, x, norm)
-    linear(room.logits, embedding, normed[first : first + len(room.logits)], False, team)
+    linear(room.logits, output, normed[first : first + len(room.logits)], False, team)
 
 
 def run_step(threads: int, *arguments: Any) -> None:
