@@ -130,7 +130,7 @@ class FastDecoder:
             self._kernel = importing.result()
             errors = self._kernel.ERRORS
             layers, positions = self._kernel.listed(self.layers), self.positions.numpy()
-            self._listed = layers, self.tokens, positions, self.norm, self.output
+            self._weights = layers, self.tokens, positions, self.norm, self.output  # in a row: nested, Numba is slow
             self._append(self._kernel, [0], [0], loading.result(), 1, threads=1)  # compiles, or loads what was compiled
         except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
@@ -199,7 +199,7 @@ class FastDecoder:
         )
         activation = kernel.ACTIVATIONS[config.activation]
         of_rows = np.array(slots), np.array(places), len(tokens) - answers
-        kernel.run_step(threads, np.array(tokens), self._listed, cache.listed, room, *of_rows, activation)
+        kernel.run_step(threads, np.array(tokens), *self._weights, cache.listed, room, *of_rows, activation)
         for slot, place in zip(slots, places, strict=True):
             cache.lengths[slot] = place + 1
         return torch.from_numpy(room.logits)[:answers]

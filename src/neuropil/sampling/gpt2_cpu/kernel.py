@@ -359,10 +359,9 @@ def four_from(time, length):
 
 
 @compiled
-def step(numbers, model, caches, room, slots, places, first, activation, team):
+def step(numbers, layers, tokens, positions, norm, output, caches, room, slots, places, first, activation, team):
     """From tokens to `room.logits`, those of the rows from `first` on. Row r is the token `numbers[r]` at place
     `places[r]` of the text in slot `slots[r]`; further rows fill the room up."""
-    layers, tokens, positions, norm, output = model
     x, normed = room.stream, np.empty_like(room.stream)
     embed(x, numbers, places, tokens, positions, team)
     barrier(team)
