@@ -256,12 +256,13 @@ def normalise(out, x, norm):
     for row in range(x.shape[0]):
         mean = variance = np.float32(0)
         for column in range(x.shape[1]):
-            mean += x[row, column] / width
+            mean += x[row, column]
+        mean /= width
         for column in range(x.shape[1]):
-            variance += (x[row, column] - mean) ** 2 / width
-        deviation = np.sqrt(variance + norm.epsilon)
+            variance += (x[row, column] - mean) ** 2
+        scale = np.float32(1) / np.sqrt(variance / width + norm.epsilon)
         for column in range(x.shape[1]):
-            out[row, column] = norm.weight[column] * (x[row, column] - mean) / deviation + norm.bias[column]
+            out[row, column] = norm.weight[column] * ((x[row, column] - mean) * scale) + norm.bias[column]
 
 
 @compiled_in_any_order
