@@ -96,10 +96,11 @@ def widened(matrix: Matrix) -> Matrix:
 
 def rounded(weight: Float[Tensor, "output input"]) -> tuple[UInt8[Tensor, "output filled"], Float[Tensor, " output"]]:
     # s_i = max_j |W_ij| / 127,   q_ij = round(W_ij / s_i)
-    scale = weight.float().abs().amax(1) / 127 if weight.numel() else weight.new_ones(len(weight)).float()
-    scale = torch.where(scale > 0, scale, 1)
     whole = torch.full((len(weight), filled(weight.shape[1], PACKED)), ZERO_OF_BYTES, dtype=torch.uint8)
+    scale = torch.ones(len(weight))
     for target, rows, s in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (whole, weight, scale)), strict=True):
+        if rows.numel():
+            s.copy_(rows.float().abs().amax(1).div_(127)).masked_fill_(s == 0, 1)
         target[:, : rows.shape[1]] = (rows.float() / s[:, None]).round_().add_(ZERO_OF_BYTES)
     return whole, scale
 
