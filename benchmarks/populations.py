@@ -1,6 +1,6 @@
 """Two populations of 500 spiking neurons, a connection that squares and a recurrence that integrates with a leak,
-beside Nengo's reference simulator: the same neurons, decoders, synapses and step, so that both say the same. Floor 10
-times as fast, goal 25.
+beside Nengo's reference simulator: the same neurons, decoders, synapses and step, so that both say the same. Goal: 40
+times as fast.
 
 python -m benchmarks.populations [--neurons 500] [--seconds 5] [--rounds 7]
 """
