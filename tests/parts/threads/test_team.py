@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -66,6 +67,15 @@ def test_nobody_waits_for_a_member_that_fails_and_the_team_works_on(failing: int
     assert met.sum() == 3
 
 
+def test_a_call_may_end_before_the_others_have_seen_it(monkeypatch: pytest.MonkeyPatch):
+    """While a member that is about to sleep waits for Python's lock."""
+    monkeypatch.setattr("neuropil.parts.threads.team.LOOKS", 1)
+    team, seen = ThreadTeam(2), list[int]()
+    for number in range(5_000):
+        team.run(lambda member, number=number: seen.append(number))
+    assert seen == [number for number in range(5_000) for _ in range(2)]
+
+
 def test_a_sleeping_team_is_woken():
     team, met = ThreadTeam(2), np.zeros(2, np.int64)
     for pause in (0, 0.05, 0, 0.05):
@@ -74,10 +84,18 @@ def test_a_sleeping_team_is_woken():
     assert met.tolist() == [4, 4]
 
 
-def test_what_was_worked_with_is_not_kept():
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_worked_with_is_not_kept(fails: bool):
     team, worked_with = ThreadTeam(2), np.zeros(2, np.int64)
     kept = weakref.ref(worked_with)
-    team.run(meet, 2, worked_with)
+
+    def work(met: np.ndarray, member: TeamMember) -> None:
+        if fails and member.member == 1:
+            raise ValueError("no")
+        meet(2, met, member)
+
+    with pytest.raises(ValueError, match=r"^no$") if fails else nullcontext():
+        team.run(work, worked_with)
     del worked_with
     gc.collect()
     assert kept() is None

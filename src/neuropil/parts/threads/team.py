@@ -65,10 +65,13 @@ class ThreadTeam:
                 self.members[0].left[0] = 1
                 raise
             finally:
-                self._awake.clear()
-                self._finish()
-            if self._failures:
-                raise self._failures[0]
+                try:
+                    self._finish()
+                finally:
+                    self._awake.clear()  # not before all have seen the call: one may have been about to sleep
+                failures, self._failures = self._failures, []  # with which all that they worked with would be kept
+            if failures:
+                raise failures[0]
 
     def _finish(self) -> None:
         for member in range(1, len(self.members)):

@@ -8,6 +8,7 @@ the keys and values of attention) is single precision always. Where there is no 
 weights.
 """
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -189,7 +190,8 @@ class FastDecoder:
     ) -> Float[Tensor, "answer token"]:
         """By the kernel: to the logits of the last rows. A slot that comes several times gets its tokens in order."""
         config, rows, answered = self.config, kernel.padded_rows(len(tokens)), kernel.padded_rows(answers)
-        places = [cache.lengths[slot] + slots[:row].count(slot) for row, slot in enumerate(slots)]
+        come = {slot: itertools.count(cache.lengths[slot]) for slot in slots}
+        places = [next(come[slot]) for slot in slots]
         room = Room(
             stream=np.zeros((rows, config.width), np.float32),
             projected=np.zeros((rows, 3 * config.width), np.float32),

@@ -16,11 +16,20 @@ from typing import Any
 
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-FEATURES = get_host_cpu_features()
+
+def target_features() -> dict[str, bool]:
+    """Of the processor for which Numba compiles: this one, unless NUMBA_CPU_NAME or _FEATURES say otherwise."""
+    if config.CPU_NAME is None and config.CPU_FEATURES is None:  # pyright: ignore[reportAttributeAccessIssue]
+        return get_host_cpu_features()
+    named = (config.CPU_FEATURES or "").split(",")  # pyright: ignore[reportAttributeAccessIssue]
+    return {feature[1:]: feature.startswith("+") for feature in named if feature}
+
+
+FEATURES = target_features()
 LANES, VECTORS = (16, 4) if FEATURES.get("avx512f") else (8, 2) if FEATURES.get("avx") else (4, 4)
 """Numbers in a register, and vectors at once: four times as many sums, with what they are made from, fill the
 registers."""
