@@ -15,7 +15,7 @@ from neuropil.parts.threads.barrier import awaited
 
 LOOKS = 1_000
 """How often a thread looks for its next work before it sleeps: for some tenths of a millisecond, within which a decoder
-has its next token. To be woken takes a sixth of that."""
+has its next token. To be woken takes some tens of microseconds."""
 
 
 class TeamMember(NamedTuple):

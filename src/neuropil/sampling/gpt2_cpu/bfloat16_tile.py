@@ -25,10 +25,14 @@ from neuropil.sampling.gpt2_cpu.tile import (
     LANES,
     WEIGHTS,
     added_in_pairs,
+    as_tile,
     ask,
     loaded,
     of_lanes,
+    put,
     row_pointer,
+    tile_of,
+    tile_rows,
 )
 
 PAIRS_ADDED = bool(FEATURES.get("avx512bf16"))
@@ -69,8 +73,7 @@ def round_one_row(typing, made, row, x):
         target, columns = row_pointer(builder, rounded, arguments[1]), builder.extract_value(wide.shape, 1)
         with cgutils.for_range_slice(builder, INT64(0), columns, INT64(LANES), INT64) as (column, _):
             narrow = builder.fptrunc(loaded(builder, wide.data, column, LANES), of_lanes(BFLOAT16, LANES))
-            pointer = builder.bitcast(builder.gep(target, [column]), narrow.type.as_pointer())
-            builder.store(narrow, pointer, align=2)
+            put(builder, target, column, narrow)
         return context.get_dummy_value()
 
     return types.void(made, row, x), code
@@ -85,18 +88,12 @@ def bfloat16_dots_with(vectors: int) -> Callable[..., Any]:
 
     def dots(typing, weights, rows, x, first):
         def code(context, builder, signature, arguments):
-            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
-            now = cgutils.unpack_tuple(builder, arguments[1])
-            weight_rows = [row_pointer(builder, matrix, row) for row in now]
-            coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now if vectors > 1]
-            firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
-            vector_rows = [row_pointer(builder, many, row) for row in firsts]
+            weight_rows, coming, vector_rows, columns = tile_rows(context, builder, signature, arguments, vectors)
             lanes, pairs = of_lanes(FLOAT, LANES), of_lanes(BFLOAT16, 2 * LANES)
             sums = [cgutils.alloca_once_value(builder, lanes(None)) for _ in range(WEIGHTS * vectors)]
             kind = ir.FunctionType(lanes, [lanes, pairs, pairs])
             name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * LANES}"
             function = cgutils.get_or_insert_function(builder.module, kind, name)
-            columns = builder.extract_value(many.shape, 1)
             with cgutils.for_range_slice(builder, INT64(0), columns, INT64(2 * LANES), INT64) as (column, _):
                 for row in coming:
                     ask(builder, builder.gep(row, [column]))
@@ -108,12 +105,8 @@ def bfloat16_dots_with(vectors: int) -> Callable[..., Any]:
                     i, r = divmod(number, vectors)
                     builder.store(builder.call(function, [builder.load(total), w[i], of_vectors[r]]), total)
             values = [added_in_pairs(builder, builder.load(total)) for total in sums]
-            made = [
-                context.make_tuple(builder, of_weight, values[i * vectors : (i + 1) * vectors]) for i in range(WEIGHTS)
-            ]
-            return context.make_tuple(builder, signature.return_type, made)
+            return as_tile(context, builder, signature.return_type, values)
 
-        of_weight = types.UniTuple(types.float32, vectors)
-        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, x, first), code
+        return tile_of(vectors)(weights, rows, x, first), code
 
     return intrinsic(dots)

@@ -35,7 +35,8 @@ from neuropil.sampling.text.slots import require_tokens
 
 Precision = Literal["float32", "bfloat16", "int8", "int4"]
 TOKENS_AT_ONCE = 256
-"""Of a prompt: what they are on their way through a layer stays in the processor's cache."""
+"""Of a prompt, for which weights are read from memory once. With more, what is on its way through a layer would leave
+the processor's caches."""
 BY_HEAD = "time (part head width) -> part head time width"
 ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
 

@@ -28,18 +28,21 @@ from numba.extending import intrinsic
 from neuropil.parts.compilation import compiled
 from neuropil.sampling.gpt2_cpu.matrix import BLOCK, LARGEST, QUADS, REGISTER, TINY
 from neuropil.sampling.gpt2_cpu.tile import (
-    CONTRACT,
     FEATURES,
     FLOAT,
     INT32,
     INT64,
     LANES,
     WEIGHTS,
+    add_product,
     added_in_pairs,
+    as_tile,
     ask,
     loaded,
     of_lanes,
+    put,
     row_pointer,
+    tile_of,
     widened,
 )
 
@@ -106,8 +109,7 @@ def round_one_block(typing, whole, scale, offset, x, row, start, zero):
             p_j = builder.fptosi(builder.call(rint, [within]), integers)
             builder.store(builder.add(builder.load(total), p_j), total)
             narrow = builder.trunc(p_j, of_lanes(whole_row.type.pointee, REGISTER))
-            pointer = builder.bitcast(builder.gep(whole_row, [column]), narrow.type.as_pointer())
-            builder.store(narrow, pointer, align=1)
+            put(builder, whole_row, column, narrow)
         sums = over_quads(builder, lambda _, a, b: builder.add(a, b), builder.load(total))
         minus = builder.sub(INT32(0), builder.trunc(arguments[6], INT32))
         one = builder.insert_element(integers(ir.Undefined), minus, INT32(0))
@@ -135,8 +137,7 @@ def over_quads(builder: Any, combine: Callable[..., Any], values: Any) -> Any:
 
 def put_first_of_quads(builder: Any, row: Any, group: Any, values: Any) -> None:
     firsts = ir.Constant(of_lanes(INT32, QUADS), [INT32(4 * lane) for lane in range(QUADS)])
-    found = builder.shuffle_vector(values, values, firsts)
-    builder.store(found, builder.bitcast(builder.gep(row, [group]), found.type.as_pointer()), align=4)
+    put(builder, row, group, builder.shuffle_vector(values, values, firsts))
 
 
 def integer_dots_with(vectors: int) -> Callable[..., Any]:
@@ -188,16 +189,11 @@ def integer_dots_with(vectors: int) -> Callable[..., Any]:
                         exact = builder.add(of_groups(builder, [builder.load(half) for half in halves]), from_zero)
                         value = builder.sitofp(exact, of_lanes(FLOAT, LANES))
                         value = builder.fmul(value, of_weights[i]) if has_factors else value
-                        product = builder.fmul(value, of_vectors[r], flags=CONTRACT)
-                        builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
+                        add_product(builder, total, value, of_vectors[r])
             values = [added_parts(builder, [builder.load(part[number]) for part in sums]) for number in range(count)]
-            made = [
-                context.make_tuple(builder, of_weight, values[i * vectors : (i + 1) * vectors]) for i in range(WEIGHTS)
-            ]
-            return context.make_tuple(builder, signature.return_type, made)
+            return as_tile(context, builder, signature.return_type, values)
 
-        of_weight = types.UniTuple(types.float32, vectors)
-        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, groups, scaled, whole, scale, offset, first), code
+        return tile_of(vectors)(weights, rows, groups, scaled, whole, scale, offset, first), code
 
     return intrinsic(dots)
 
@@ -280,8 +276,7 @@ def unpack_rows(typing, out, weights, rows, groups):
                 for register, values in enumerate(found):
                     held = of_lanes(target.type.pointee, REGISTER)
                     values = values if QUADS_ADDED else builder.zext(values, held)
-                    place = builder.gep(target, [builder.add(column, INT64(REGISTER * register))])
-                    builder.store(values, builder.bitcast(place, held.as_pointer()), align=1)
+                    put(builder, target, builder.add(column, INT64(REGISTER * register)), values)
         return context.get_dummy_value()
 
     return types.void(out, weights, rows, groups), code

@@ -49,13 +49,7 @@ def dots_with(vectors: int) -> Callable[..., Any]:
 
     def dots(typing, weights, rows, x, first):
         def code(context, builder, signature, arguments):
-            matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
-            now = cgutils.unpack_tuple(builder, arguments[1])
-            weight_rows = [row_pointer(builder, matrix, row) for row in now]
-            coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now if vectors > 1]
-            firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
-            vector_rows = [row_pointer(builder, many, row) for row in firsts]
-            columns = builder.extract_value(matrix.shape, 1)
+            weight_rows, coming, vector_rows, columns = tile_rows(context, builder, signature, arguments, vectors)
             whole = builder.and_(columns, INT64(-LANES))
             sums = [cgutils.alloca_once(builder, of_lanes(FLOAT, LANES)) for _ in range(WEIGHTS * vectors)]
             for total in sums:
@@ -70,15 +64,34 @@ def dots_with(vectors: int) -> Callable[..., Any]:
             with cgutils.for_range_slice(builder, whole, columns, INT64(1), INT64) as (column, _):
                 add_products(builder, totals, weight_rows, vector_rows, column, 1)
             values = [builder.load(total) for total in totals]
-            made = [
-                context.make_tuple(builder, of_weight, values[i * vectors : (i + 1) * vectors]) for i in range(WEIGHTS)
-            ]
-            return context.make_tuple(builder, signature.return_type, made)
+            return as_tile(context, builder, signature.return_type, values)
 
-        of_weight = types.UniTuple(types.float32, vectors)
-        return types.UniTuple(of_weight, WEIGHTS)(weights, rows, x, first), code
+        return tile_of(vectors)(weights, rows, x, first), code
 
     return intrinsic(dots)
+
+
+def tile_of(vectors: int) -> Any:
+    """The type of the sums [row of weights][vector]."""
+    return types.UniTuple(types.UniTuple(types.float32, vectors), WEIGHTS)
+
+
+def as_tile(context: Any, builder: Any, kind: Any, values: Sequence[Any]) -> Any:
+    vectors = kind.dtype.count
+    of_weights = [values[first : first + vectors] for first in range(0, len(values), vectors)]
+    return context.make_tuple(builder, kind, [context.make_tuple(builder, kind.dtype, each) for each in of_weights])
+
+
+def tile_rows(context: Any, builder: Any, signature: Any, arguments: Any, vectors: int) -> tuple[Any, ...]:
+    """Of `dots(weights, rows, x, first)`, where rows of weights begin, with several vectors the next behind each too,
+    and where the vectors begin; and how many columns there are."""
+    matrix, many = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2))
+    now = cgutils.unpack_tuple(builder, arguments[1])
+    weight_rows = [row_pointer(builder, matrix, row) for row in now]
+    coming = [row_pointer(builder, matrix, builder.add(row, INT64(1))) for row in now if vectors > 1]
+    firsts = [builder.add(arguments[3], INT64(number)) for number in range(vectors)]
+    vector_rows = [row_pointer(builder, many, row) for row in firsts]
+    return weight_rows, coming, vector_rows, builder.extract_value(matrix.shape, 1)
 
 
 def add_products(
@@ -88,9 +101,7 @@ def add_products(
     for r, row in enumerate(vector_rows):
         x = loaded(builder, row, column, lanes)
         for i, weight in enumerate(weights):
-            place = sums[i * len(vector_rows) + r]
-            product = builder.fmul(weight, x, flags=CONTRACT)
-            builder.store(builder.fadd(builder.load(place), product, flags=CONTRACT), place)
+            add_product(builder, sums[i * len(vector_rows) + r], weight, x)
 
 
 def dots_by_columns(typing, out, columns, x, stop):
@@ -110,9 +121,7 @@ def dots_by_columns(typing, out, columns, x, stop):
             with cgutils.for_range_slice(builder, start, end, INT64(step), INT64) as (column, _):
                 values = loaded(builder, row_pointer(builder, matrix, column), first, LANES)
                 for total, row in zip(totals, vector_rows, strict=True):
-                    factor = in_all_lanes(builder, loaded(builder, row, column, 1), LANES)
-                    product = builder.fmul(values, factor, flags=CONTRACT)
-                    builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
+                    add_product(builder, total, values, in_all_lanes(builder, loaded(builder, row, column, 1), LANES))
 
         def summed(lane: int, apart: int, first: Any) -> list[Any]:
             """As `added_in_pairs` does, of what a lane of a register of columns sums there."""
@@ -129,9 +138,7 @@ def dots_by_columns(typing, out, columns, x, stop):
                 builder.store(value, total)
             add_columns(sums[0], whole, width, 1, first)
             for total, target in zip(sums[0], targets, strict=True):
-                value = builder.load(total)
-                pointer = builder.bitcast(builder.gep(target, [first]), value.type.as_pointer())
-                builder.store(value, pointer, align=4)
+                put(builder, target, first, builder.load(total))
         return context.get_dummy_value()
 
     return types.void(out, columns, x, stop), code
@@ -187,13 +194,15 @@ def add_weighted(
         for own, weight_row in zip(sums, weight_rows, strict=True):
             weight = in_all_lanes(builder, loaded(builder, weight_row, number, 1), lanes)
             for total, value in zip(own, values, strict=True):
-                product = builder.fmul(weight, value, flags=CONTRACT)
-                builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
+                add_product(builder, total, weight, value)
     for own, target in zip(sums, targets, strict=True):
         for total, place in zip(own, places, strict=True):
-            value = builder.load(total)
-            pointer = builder.bitcast(builder.gep(target, [place]), value.type.as_pointer())
-            builder.store(value, pointer, align=4)
+            put(builder, target, place, builder.load(total))
+
+
+def add_product(builder: Any, total: Any, a: Any, b: Any) -> None:
+    product = builder.fmul(a, b, flags=CONTRACT)
+    builder.store(builder.fadd(builder.load(total), product, flags=CONTRACT), total)
 
 
 def in_all_lanes(builder: Any, number: Any, lanes: int) -> Any:
@@ -217,6 +226,12 @@ def loaded(builder: Any, row: Any, column: Any, lanes: int) -> Any:
     number = row.type.pointee
     pointer = builder.bitcast(builder.gep(row, [column]), of_lanes(number, lanes).as_pointer())
     return builder.load(pointer, align=4 if number == FLOAT else number.width // 8)
+
+
+def put(builder: Any, row: Any, column: Any, values: Any) -> None:
+    number = row.type.pointee
+    pointer = builder.bitcast(builder.gep(row, [column]), values.type.as_pointer())
+    builder.store(values, pointer, align=4 if number == FLOAT else number.width // 8)
 
 
 def widened(builder: Any, weights: Any, lanes: int) -> Any:
@@ -263,8 +278,7 @@ def widen_rows(typing, out, weights, rows):
                 for source, after, target in zip(sources, coming, targets, strict=True):
                     ask(builder, builder.gep(after, [column]))
                     wide = widened(builder, loaded(builder, source, column, lanes), lanes)
-                    place = builder.bitcast(builder.gep(target, [column]), wide.type.as_pointer())
-                    builder.store(wide, place, align=4)
+                    put(builder, target, column, wide)
         return context.get_dummy_value()
 
     return types.void(out, weights, rows), code
